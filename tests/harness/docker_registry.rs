@@ -13,7 +13,7 @@ use reqwest::{Client, StatusCode, header};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::{ReservedPort, hexadecimal, is_available, key_file};
+use crate::{ReservedPort, is_available, key_file};
 
 /// A registry on a loopback port with plain HTTP, which runs until it is dropped.
 pub struct DockerRegistry {
@@ -172,7 +172,7 @@ impl Drop for DockerRegistry {
 /// Returns the SHA-256 digest of bytes, in the format of registries.
 pub fn digest(bytes: &[u8]) -> String {
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes);
-    format!("sha256:{}", hexadecimal(digest.as_ref()))
+    format!("sha256:{}", hex::encode(digest))
 }
 
 fn client() -> Client {

@@ -40,7 +40,6 @@ mod waiting;
 
 use std::{
     collections::BTreeSet,
-    fmt::Write,
     fs,
     path::{Path, PathBuf},
 };
@@ -52,7 +51,9 @@ pub use command::{
     run_program_with_processor_seconds,
 };
 pub use docker_registry::{DockerRegistry, digest};
-pub use network::{RawConnection, ReservedPort, SERVER_NAME, connects, field, tls_config};
+pub use network::{
+    RawConnection, ReservedPort, SERVER_NAME, connects, field, tls_config, tls_error,
+};
 pub use observation::{Sample, Scrape};
 pub use options::{Options, identity_provider_recipe};
 pub use plugins::{BadPlugin, KeyManagementPlugin, release};
@@ -122,13 +123,4 @@ impl Text for str {
     fn assert_lacks(&self, part: &str) {
         assert!(!self.contains(part), "{part:?} is in {self}");
     }
-}
-
-/// Encodes bytes in hexadecimal, in lower case.
-pub fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut digits, byte| {
-        // Writing to a string does not fail.
-        let _ = write!(digits, "{byte:02x}");
-        digits
-    })
 }

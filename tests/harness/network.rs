@@ -234,7 +234,10 @@ fn client_configuration(trusted: &str) -> ClientConfig {
 }
 
 /// Returns the TLS error within an I/O error.
-fn tls_error(error: &io::Error) -> Error {
+///
+/// # Panics
+/// Panics if there is none.
+pub fn tls_error(error: &io::Error) -> Error {
     match error
         .get_ref()
         .and_then(|cause| cause.downcast_ref::<Error>())

@@ -68,9 +68,7 @@ impl BadPlugin {
 
     /// Returns the component's SHA-256 digest, with the prefix `sha256:`.
     pub fn digest(&self) -> String {
-        let output = Command::new("sha256sum").arg(self.path()).output().unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        format!("sha256:{}", text.split_whitespace().next().unwrap())
+        crate::digest(&fs::read(self.path()).unwrap())
     }
 
     /// Returns the path of the component.

@@ -11,7 +11,7 @@
 use std::{collections::BTreeSet, fmt::Write, fs, path::Path};
 
 use aws_lc_rs::digest::{SHA256, digest};
-use keywright_harness::{Options, Server, Text, component, hexadecimal, workspace};
+use keywright_harness::{Options, Server, Text, component, workspace};
 use serde_json::{Value, json};
 use wit_parser::{Resolve, Stability};
 use x509_parser::pem::parse_x509_pem;
@@ -166,7 +166,7 @@ async fn assert_signs(server: &Server, version: &Version, authority: &Value, lea
         let parameters = json!({
             "ca": "/authority",
             "duration": DURATION_DAYS,
-            "tbs_certificate": hexadecimal(tbs_certificate),
+            "tbs_certificate": hex::encode(tbs_certificate),
         });
         let made = server.generate_in_mode("overwrite", name, credential_type, parameters);
         made.await.expect(200).json()["value"].clone()
@@ -183,9 +183,9 @@ async fn assert_signs(server: &Server, version: &Version, authority: &Value, lea
         if signed.contains("the validity must not begin") {
             continue;
         }
-        signed.assert_contains(&hexadecimal(&body));
+        signed.assert_contains(&hex::encode(&body));
         let pem = authority["value"]["certificate"].as_str().unwrap();
-        let der = hexadecimal(&parse_x509_pem(pem.as_bytes()).unwrap().1.contents);
+        let der = hex::encode(parse_x509_pem(pem.as_bytes()).unwrap().1.contents);
         assert_eq!(value["issuer"]["certificate"], der);
         for field in ["signature_algorithm", "subject", "subject_key_identifier"] {
             let learned = value["issuer"][field].as_str().unwrap();
@@ -311,7 +311,7 @@ fn released_packages_and_guests_are_unchanged() {
     for line in text.lines() {
         let (expected, file) = line.split_once("  ").unwrap();
         let contents = fs::read(workspace().join(file)).unwrap();
-        let found = hexadecimal(digest(&SHA256, &contents).as_ref());
+        let found = hex::encode(digest(&SHA256, &contents));
         assert_eq!(found, expected, "{file} is released: it must not change");
         known.insert(file.to_owned());
     }

@@ -2,7 +2,7 @@
 //! CA's private key is never in the guest's memory, not even while the guest uses the issuer.
 
 use chrono::{DateTime, Duration, Utc};
-use keywright_harness::{Options, ReusedServer, Server, hexadecimal};
+use keywright_harness::{Options, ReusedServer, Server};
 use serde_json::{Value, json};
 use x509_parser::{certificate::X509Certificate, pem::parse_x509_pem, prelude::FromDer};
 
@@ -152,7 +152,7 @@ async fn outcome(server: &Server, body: &[u8], days: i64, masked: &[String]) -> 
             "ca": "/root",
             "duration": DURATION_DAYS,
             "masked": masked,
-            "tbs_certificate": hexadecimal(&renewed(body, days)),
+            "tbs_certificate": hex::encode(renewed(body, days)),
         });
         let response = server
             .generate_in_mode("overwrite", "/a", "hostile", parameters)
@@ -292,5 +292,5 @@ fn der(pem: &str) -> Vec<u8> {
 }
 
 fn inverted(bytes: &[u8]) -> String {
-    hexadecimal(&bytes.iter().map(|byte| !byte).collect::<Vec<_>>())
+    hex::encode(bytes.iter().map(|byte| !byte).collect::<Vec<_>>())
 }

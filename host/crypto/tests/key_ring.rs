@@ -92,10 +92,7 @@ fn values_from_another_implementation_can_be_opened() {
 fn every_modified_byte_is_detected() {
     let ring = ring(vec![raw(1, true)]);
     let name = LookupName::new("/a");
-    let context = SealContext {
-        version_id: Uuid::nil(),
-        name: &name,
-    };
+    let context = context_of(&name);
     let envelope = ring.seal(context, &secret("ä")).unwrap();
     for position in 0..envelope.ciphertext.len() {
         let mut changed = envelope.clone();
@@ -129,10 +126,7 @@ fn every_modified_byte_is_detected() {
 fn sealing_a_value_twice_yields_different_bytes() {
     let ring = ring(vec![raw(1, true)]);
     let name = LookupName::new("/a");
-    let context = SealContext {
-        version_id: Uuid::nil(),
-        name: &name,
-    };
+    let context = context_of(&name);
     let one = ring.seal(context, &secret("same")).unwrap();
     let other = ring.seal(context, &secret("same")).unwrap();
     assert_ne!(one.nonce, other.nonce);
@@ -170,10 +164,7 @@ fn inactive_key_decrypts_and_unused_key_is_ignored() {
     let old = unlock(vec![raw(1, true)], &[]);
     let record = old.added.unwrap();
     let name = LookupName::new("/a");
-    let context = SealContext {
-        version_id: Uuid::nil(),
-        name: &name,
-    };
+    let context = context_of(&name);
     let envelope = old.ring.seal(context, &secret("old")).unwrap();
 
     let configured = vec![raw(1, false), raw(2, true), raw(3, false)];
@@ -404,6 +395,13 @@ pub(crate) fn raw(byte: u8, is_active: bool) -> ConfiguredKey {
     }
 }
 
+fn context_of(name: &LookupName) -> SealContext<'_> {
+    SealContext {
+        version_id: Uuid::nil(),
+        name,
+    }
+}
+
 pub(crate) fn password(text: &str, is_active: bool) -> ConfiguredKey {
     let source = KeySource::Password {
         password: secret(text),
@@ -463,10 +461,7 @@ fn wrapped_key_is_recognized_by_its_service() {
     };
     assert_eq!((wrapped_key[0], wrapped_key.len()), (1, 33));
     let name = LookupName::new("/a");
-    let context = SealContext {
-        version_id: Uuid::nil(),
-        name: &name,
-    };
+    let context = context_of(&name);
     let sealed = first.ring.seal(context, &secret("hunter2")).unwrap();
 
     let configured = vec![

@@ -13,7 +13,7 @@ use std::{
 };
 
 use issued::Holder;
-use keywright_harness::{Options, Response, Server, key_file};
+use keywright_harness::{Options, Response, Server, key_file, tls_error};
 use reqwest::{Client, Identity};
 use rustls::{
     AlertDescription, ClientConfig, ClientConnection, Error, HandshakeKind, RootCertStore,
@@ -250,15 +250,4 @@ impl Connection {
 fn presenting(holder: &Holder) -> SingleCertAndKey {
     let key = any_supported_type(&holder.key()).unwrap();
     SingleCertAndKey::from(CertifiedKey::new(holder.chain.clone(), key))
-}
-
-/// Returns the TLS error within an I/O error.
-fn tls_error(error: &io::Error) -> Error {
-    match error
-        .get_ref()
-        .and_then(|cause| cause.downcast_ref::<Error>())
-    {
-        Some(cause) => cause.clone(),
-        None => panic!("{error}"),
-    }
 }

@@ -1,7 +1,7 @@
 //! Bodies that a hostile plugin passes to its issuer to sign.
 
 use chrono::{DateTime, Duration, Utc};
-use keywright_harness::{Commanded, Options, Server, hexadecimal, is_available};
+use keywright_harness::{Commanded, Options, Server, is_available};
 use rustls::pki_types::{CertificateDer, UnixTime};
 use serde_json::{Value, json};
 use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, KeyUsage, anchor_from_trusted_cert};
@@ -178,7 +178,7 @@ async fn outcome(server: &Server, body: &Node, change: &dyn Fn(&mut Node)) -> (S
         let parameters = json!({
             "ca": "/root",
             "duration": 2,
-            "tbs_certificate": hexadecimal(&body.to_der()),
+            "tbs_certificate": hex::encode(body.to_der()),
         });
         let response = server
             .generate_in_mode("overwrite", "/a", "hostile", parameters)

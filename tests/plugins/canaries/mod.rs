@@ -5,7 +5,7 @@ mod stored;
 
 use std::{fs, path::Path};
 
-use keywright_harness::{Options, Server, Text, hexadecimal};
+use keywright_harness::{Options, Server, Text};
 use reqwest::{Method, header};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -50,7 +50,7 @@ impl Canaries {
     #[track_caller]
     fn assert_absent(&self, from: &str, text: &str) {
         for (source, secret) in &self.planted {
-            let hexadecimal = hexadecimal(secret.as_bytes());
+            let hexadecimal = hex::encode(secret.as_bytes());
             assert!(
                 !text.contains(secret.as_str()),
                 "the canary of {source} is in {from}"

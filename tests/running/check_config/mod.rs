@@ -172,13 +172,7 @@ grants = ["random"]
         "generators.wide.limits.deadline_ms: must be from 10 to 600000, not 9",
         "resolver.component: ",
     ] {
-        assert!(
-            checked
-                .output
-                .lines()
-                .any(|line| line.starts_with(expected)),
-            "{expected}: {checked:#?}"
-        );
+        assert_line_starts_with(&checked, expected);
     }
 }
 
@@ -307,13 +301,7 @@ fn risky_settings_are_warnings_not_errors() {
         "warning: management.listen: is not a loopback address",
         "warning: server.tls.private_key: every user of this machine may",
     ] {
-        assert!(
-            checked
-                .output
-                .lines()
-                .any(|line| line.starts_with(expected)),
-            "{expected}: {checked:#?}"
-        );
+        assert_line_starts_with(&checked, expected);
     }
     layout.write_configuration(&text.replacen("listen = \"0.0.0.0:9001\"", "", 1));
     let checked = layout.check(&["--no-plugins"], &[]).expect(0);
@@ -467,6 +455,13 @@ fn plugins_are_not_compiled_if_there_are_errors() {
 }
 
 /// Checks the configuration with too little processor time to compile the plugins.
+#[track_caller]
+fn assert_line_starts_with(checked: &Commanded, expected: &str) {
+    let mut lines = checked.output.lines();
+    let is_listed = lines.any(|line| line.starts_with(expected));
+    assert!(is_listed, "{expected}: {checked:#?}");
+}
+
 fn checked_without_compiling(layout: &Layout) -> Commanded {
     let file = layout.configuration();
     let arguments = ["check-config", file.to_str().unwrap()];

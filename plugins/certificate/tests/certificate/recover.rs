@@ -202,12 +202,16 @@ fn malformed_certificate_cannot_be_regenerated() {
 
 // Parts without a parameter.
 
-/// Returns an element of DER of up to 127 bytes.
+/// Returns an element of DER of up to 255 bytes.
 fn element(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     let content = parts.concat();
     let length = u8::try_from(content.len()).unwrap();
-    assert!(length < 0x80);
-    [&[tag, length][..], &content].concat()
+    let head = if length < 0x80 {
+        vec![tag, length]
+    } else {
+        vec![tag, 0x81, length]
+    };
+    [head, content].concat()
 }
 
 /// Returns an attribute of X.520, by the last number of its identifier.
@@ -261,7 +265,7 @@ fn subject_with_invalid_text_is_kept() {
     ] {
         let odd = element(0x31, &[&attribute(number, tag, text.as_bytes())]);
         let plain = element(0x31, &[&attribute(COMMON_NAME, UTF8, b"x")]);
-        let subject = long_sequence(&[odd, plain].concat());
+        let subject = element(0x30, &[&odd, &plain]);
         let original = of_another_program(&subject, None);
         let certificate = original["certificate"].as_str().unwrap();
         let (parameters, kept, is_complete) = reported_and_kept(certificate);
@@ -280,17 +284,6 @@ fn subject_with_invalid_text_is_kept() {
         let (_, renewed) = X509Certificate::from_der(&renewed).unwrap();
         assert_eq!(renewed.subject().as_raw(), subject);
     }
-}
-
-/// Returns a sequence of 128 to 255 bytes, or fewer.
-fn long_sequence(content: &[u8]) -> Vec<u8> {
-    let length = u8::try_from(content.len()).unwrap();
-    let head = if length < 0x80 {
-        vec![0x30, length]
-    } else {
-        vec![0x30, 0x81, length]
-    };
-    [head, content.to_vec()].concat()
 }
 
 #[test]
