@@ -17,7 +17,7 @@ use keywright_core::{
 };
 use rsa::{
     RsaPrivateKey,
-    pkcs1::{DecodeRsaPrivateKey as _, EncodeRsaPublicKey as _},
+    pkcs1::{DecodeRsaPrivateKey as _, EncodeRsaPrivateKey as _, EncodeRsaPublicKey as _},
     pkcs1v15,
     pkcs8::DecodePrivateKey as _,
     signature::{RandomizedSigner as _, SignatureEncoding as _},
@@ -148,12 +148,21 @@ impl SigningKey {
     }
 
     /// Parses an RSA key of 1024 to 2047 bits. Checks the length first, because the library computes with a modulus of any length.
+    ///
+    /// The library ignores the exponents of the primes and the coefficient. Other programs sign with them, and a signature with a wrong
+    /// one reveals the primes. So these numbers must equal the numbers that the library computes.
     fn parse_short_rsa(label: &str, der: &[u8]) -> Option<Self> {
         rsa_bits(label, der).filter(|bits| (RSA_BITS_MIN..RSA_BITS_RECOMMENDED).contains(bits))?;
-        let key = match label {
-            PKCS1 => RsaPrivateKey::from_pkcs1_der(der).ok()?,
-            _ => RsaPrivateKey::from_pkcs8_der(der).ok()?,
+        let (key, pkcs1) = match label {
+            PKCS1 => (RsaPrivateKey::from_pkcs1_der(der).ok()?, der),
+            _ => (
+                RsaPrivateKey::from_pkcs8_der(der).ok()?,
+                content(field(der, 2)?)?,
+            ),
         };
+        if key.to_pkcs1_der().ok()?.as_bytes() != pkcs1 {
+            return None;
+        }
         let public_key = key.to_public_key().to_pkcs1_der().ok()?.into_vec();
         Some(Self::ShortRsa(Box::new(ShortRsaKey {
             key: pkcs1v15::SigningKey::new(key),

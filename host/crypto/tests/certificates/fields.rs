@@ -1,5 +1,6 @@
 //! Values that guests generate, stored values, and unusual or malformed private keys.
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chrono::Utc;
 use keywright_core::{
     Secret,
@@ -200,6 +201,32 @@ fn encrypted_and_malformed_keys_are_rejected() {
         assert_eq!(refused.field, "private_key");
         assert!(refused.rule.contains(rule), "{refused}");
     }
+}
+
+#[test]
+fn rsa_keys_with_a_wrong_coefficient_are_rejected() {
+    let openssl = Openssl::new();
+    for bits in [1024, 2048] {
+        let identity = openssl.authority(&["RSA", "-pkeyopt", &format!("rsa_keygen_bits:{bits}")]);
+        openssl.write("key.pem", identity.private_key.expose());
+        for form in [&[][..], &["-traditional"]] {
+            let key = openssl.run(&[&["pkey", "-in", "key.pem"], form].concat());
+            check(&identity.certificate, &Secret::new(key.clone())).unwrap();
+            let wrong = Secret::new(with_last_byte_changed(&key));
+            let refused = check(&identity.certificate, &wrong).unwrap_err();
+            assert_eq!(refused.field, "private_key");
+            assert!(refused.rule.contains("is malformed"), "{refused}");
+        }
+    }
+}
+
+/// Returns a PEM text whose DER has another last byte, which belongs to the coefficient of an RSA key.
+fn with_last_byte_changed(pem: &str) -> String {
+    let mut digits: Vec<_> = pem.lines().collect();
+    let (first, last) = (digits.remove(0), digits.pop().unwrap());
+    let mut der = STANDARD.decode(digits.concat()).unwrap();
+    *der.last_mut().unwrap() ^= 2;
+    format!("{first}\n{}\n{last}\n", STANDARD.encode(der))
 }
 
 fn check(certificate: &str, private_key: &Secret) -> Result<(), CertificateError> {
