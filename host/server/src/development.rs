@@ -151,7 +151,7 @@ Stop the server with Ctrl-C."
     }
 }
 
-/// Returns the instructions for the console. Configurations of earlier versions have none.
+/// Returns the instructions for the console. Configurations of earlier versions have no console.
 fn console_lines(address: Option<&str>) -> String {
     match address {
         Some(address) => format!(

@@ -299,10 +299,10 @@ fn check_blocked_append(shared: &Shared, queue: &mut Queue, write_time_max: Dura
     }
 }
 
-/// The number of consecutive writes for one request each, after which requests usually write without waiting for others.
+/// The number of consecutive writes for one request each after which most requests stop waiting for others.
 const LONE_WRITES_MAX: u32 = 4;
 
-/// After that, one of this many requests waits for others.
+/// Then only one in this many requests waits for others.
 const LONE_WRITES_PER_YIELD: u32 = 16;
 
 /// Interval between retries of a failing sink, if no request retries it earlier.

@@ -124,7 +124,7 @@ impl Parameters {
         self
     }
 
-    /// Returns whether both name the same inputs in the same places.
+    /// Returns whether both name the same inputs at the same JSON Pointers.
     pub(super) fn has_same_inputs(&self, other: &Self, input_parameters: &[String]) -> bool {
         let mut parameters = input_parameters.iter();
         parameters.all(|parameter| self.field(parameter) == other.field(parameter))
@@ -147,7 +147,7 @@ fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// Returns the inputs of a credential with this name that canonical parameters name.
+/// Returns the inputs that the canonical parameters of the credential `of` name.
 ///
 /// # Errors
 /// If they are malformed, too many, or include the credential itself.
@@ -183,7 +183,7 @@ impl<'a> PermittedInput<'a> {
     /// Permits a caller to read all these credentials.
     ///
     /// # Errors
-    /// [`UseCaseError::InputNotFound`] for the first that it may not read.
+    /// [`UseCaseError::InputNotFound`] for the first credential that the caller may not read.
     pub(super) async fn request(
         authorization: &Authorization,
         caller: &'a Caller,

@@ -119,7 +119,7 @@ impl PathPrefix {
     }
 }
 
-/// The rule for credential names that a text breaks.
+/// The error of a malformed credential name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum NameError {

@@ -95,7 +95,7 @@ impl VersionStore {
         })
     }
 
-    /// Adds a draft if a condition still holds; `None` if one of its inputs has changed.
+    /// Adds a draft if a condition still holds. Returns `None` if something that the draft depends on has changed.
     pub(super) async fn append(
         &self,
         permit: &Permit<'_>,

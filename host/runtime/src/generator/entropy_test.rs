@@ -24,7 +24,7 @@ use crate::{
 /// The label from which the test's streams are derived.
 const SEED_LABEL: &[u8] = b"keywright entropy conformance, version 1";
 
-/// The time of all these calls, in seconds since 1970: the first of January 2026.
+/// The time that each call of the test gets, in seconds since 1970: the first of January 2026.
 const NOW_SECONDS: u64 = 1_767_225_600;
 
 /// Tests a generator that draws from `random` and declares this number of random bits. If the example parameters name an

@@ -105,7 +105,7 @@ impl Lane {
     /// Dropping this future cancels work that has not started, and discards the result of running work.
     ///
     /// # Errors
-    /// If the queue is full, for all or for this flow, or the work panicked.
+    /// If the queue is full, this flow has too many queued jobs, or the work panicked.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         flow: Flow,
@@ -116,9 +116,9 @@ impl Lane {
         response.await.map_err(|_| NotRun::Panicked)
     }
 
-    /// Like [`Lane::run`], for the parts of bulk work. All bulk work is one flow, with at most as many running and queued jobs as
-    /// there are threads; further work waits for a permit. Bulk work is therefore exempt from the queue's limits, can use all
-    /// threads, and is served once per rotation. A job holds its permit until it ends, even if this future is dropped.
+    /// Like [`Lane::run`], for the parts of bulk work. All bulk work is one flow, which is served once per rotation. It has a permit
+    /// per thread for running and queued jobs, so the queue's limits do not apply. Further jobs wait for a permit. A job holds
+    /// its permit until it ends, even if this future is dropped.
     pub(crate) async fn run_bulk<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,

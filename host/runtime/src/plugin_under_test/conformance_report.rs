@@ -323,6 +323,6 @@ fn marks_secrets(guest: &GeneratorGuest) -> Result<(), String> {
     }
 }
 
-/// The reason if the value schema marks no secret.
+/// The fault of a value schema that marks no secret.
 const NO_SECRETS: &str = "no part of its value is secret, so plugin run shows all of it, and recover receives all of it; \
      set \"writeOnly\": true on the whole value or on each secret field";

@@ -71,7 +71,7 @@ fn certificate_field(schema: &Value) -> Option<String> {
 /// The media type of PEM certificates that begin with the end-entity certificate (RFC 8555, section 9.1).
 const CERTIFICATE_CHAIN: &str = "application/pem-certificate-chain";
 
-/// The rule that a value of a type other than object breaks.
+/// The violated rule of a value that is not an object.
 const NOT_AN_OBJECT: &str = "must be an object";
 
 /// The annotation of a secret part.

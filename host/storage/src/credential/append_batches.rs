@@ -427,7 +427,7 @@ const BYTES_MAX: usize = 4 * 1_024 * 1_024;
 /// The number of concurrent batches: one is prepared while the disk flushes the other.
 const CONCURRENT_BATCHES: usize = 2;
 
-/// Versions of locked credentials may use the number of connections divided by this.
+/// Versions of locked credentials may use one in this many connections.
 const POOL_DIVISOR: usize = 2;
 
 /// Returns the SQL of both statements, for the test of their plans.

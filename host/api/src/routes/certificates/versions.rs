@@ -144,7 +144,7 @@ struct UpdateTransitionalVersionRequest {
     version: RequestedVersion,
 }
 
-/// The requested version, or the error of the field. If the body also has an unknown field, only that is reported.
+/// The requested version, or the error of the field. If the body also has an unknown field, only the unknown field is reported.
 struct RequestedVersion(Result<TransitionalVersion, BodyError>);
 
 impl<'de> Deserialize<'de> for RequestedVersion {
