@@ -53,10 +53,8 @@ pub struct SandboxConfig {
     #[schemars(range(min = 1, max = RETRY_AFTER_SECONDS_MAX))]
     #[serde(default = "default_retry_after_seconds")]
     pub retry_after_seconds: u64,
-    /// Consecutive faults of a component (traps, exceeded deadlines, exceeded memory) that open its circuit. With this many faults
-    /// of one actor's calls, that actor's calls are refused with 503 for `disabled_seconds`, and again after each further fault. The
-    /// circuit opens for all actors after this many faults of at least three actors without a success in between. Actors whose
-    /// latest calls succeeded are still served.
+    /// Consecutive faults of a component (traps, exceeded deadlines, exceeded memory) that open its circuit: for one actor, or for
+    /// all actors if the faults are those of at least three actors.
     #[schemars(range(min = 1, max = FAULTS_MAX_MAX))]
     #[serde(default = "default_faults_max")]
     pub faults_max: u32,

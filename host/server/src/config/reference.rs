@@ -12,12 +12,30 @@ use super::{
 /// Returns the configuration reference for the schema of the configuration.
 pub(crate) fn reference(schema: &Value) -> String {
     let mut text = INTRODUCTION.to_owned();
-    add_section(&mut text, schema, "");
+    add_section(&mut text, schema, "", &mut Vec::new());
     text
 }
 
-/// Adds the settings of a section, then its subsections.
-fn add_section(text: &mut String, section: &Value, name: &str) {
+/// Adds the settings of a section, then its subsections. Refers to an earlier section with the same settings, if any.
+fn add_section<'a>(
+    text: &mut String,
+    section: &'a Value,
+    name: &str,
+    earlier: &mut Vec<(String, &'a Value)>,
+) {
+    let is_same = |other: &Value| {
+        ["properties", "required"].map(|part| other.get(part))
+            == ["properties", "required"].map(|part| section.get(part))
+    };
+    if let Some((same, _)) = earlier.iter().find(|(_, other)| is_same(other)) {
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            text,
+            "\nThe settings and subsections are those of `[{same}]`."
+        );
+        return;
+    }
+    earlier.push((name.to_owned(), section));
     let is_value = |schema: &Value| matches!(Content::of(schema), Content::Value);
     let required = section.get("required").and_then(Value::as_array);
     let mut settings = fields(section).filter(|(_, schema)| is_value(schema));
@@ -35,19 +53,18 @@ fn add_section(text: &mut String, section: &Value, name: &str) {
             Content::Value => {}
             Content::Section => {
                 add_heading(text, &format!("[{name}]"), schema);
-                add_section(text, schema, &name);
+                add_section(text, schema, &name, earlier);
             }
             Content::NamedSections(each) => {
                 let name = joined(&name, CHOSEN_NAME);
                 add_heading(text, &format!("[{name}]"), schema);
-                add_section(text, each, &name);
+                add_section(text, each, &name, earlier);
             }
             Content::ListOfSections(each) => {
                 add_heading(text, &format!("[[{name}]]"), schema);
                 let variable = variable(&name);
-                // Writing to a string does not fail.
                 let _ = writeln!(text, "\nThe whole list in the environment: `{variable}`");
-                add_section(text, each, &format!("{name}[]"));
+                add_section(text, each, &format!("{name}[]"), earlier);
             }
         }
     }

@@ -21,8 +21,8 @@ use crate::{
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StorageConfig {
-    /// The SQLite file. If missing, it is created, accessible only by its owner; its folder must exist. Either this or
-    /// `url`.
+    /// The SQLite file. If missing, it is created, accessible only by its owner; its folder must exist. Set either
+    /// this or `url`.
     file: Option<PathBuf>,
     /// Whether the server creates `file` if it is missing or empty. Set it to `false` after the first start, so that
     /// the server refuses to start without its database, for instance because a volume is not mounted. The server never
@@ -32,8 +32,8 @@ pub(crate) struct StorageConfig {
     /// The PostgreSQL database: `postgres://user@host:port/database`, without a password. The database server's certificate
     /// must be trusted and name the host, unless `?sslmode=` sets a weaker mode.
     url: Option<String>,
-    /// The file that contains the password for `url`. A trailing line break is ignored. Either this or
-    /// `password_environment`, or neither.
+    /// The file that contains the password for `url`. A trailing line break is ignored. Set at most one
+    /// of this and `password_environment`.
     password_file: Option<PathBuf>,
     /// The environment variable that contains the password for `url`.
     password_environment: Option<String>,
