@@ -71,7 +71,9 @@ async fn the_actor_who_changes_the_mode_is_logged() {
     let server = Server::start().await;
     switch(&server, true).await;
     let log = server.log();
-    let line = log.lines().find(|line| line.contains("switched the mode"));
+    let line = log
+        .lines()
+        .find(|line| line.contains("switched read-only mode"));
     let line = line.unwrap_or_default();
     line.assert_contains("uaa-client:developer");
     assert!(line.contains(r#""read_only_mode":true"#), "{line}");

@@ -80,11 +80,11 @@ async fn provoke_on_a_default_server(text: &str) -> Response {
         "the credential does not exist or the caller may not access it" => {
             app.get("/api/v1/data?name=/a").await
         }
-        "the caller may not switch the mode: …" => {
+        "the caller may not switch read-only mode: …" => {
             let on = json!({"read_only_mode": true});
             app.post("/management", on).await
         }
-        "the caller may not read the mode from another machine: …" => {
+        "the caller may not query read-only mode from another machine: …" => {
             from_elsewhere(&server, &app).await
         }
         "the actor already has a permission on this path; change its operations instead" => {

@@ -74,7 +74,7 @@ async fn set(
     tracing::warn!(
         actor = caller.actor().as_str(),
         read_only_mode,
-        "switched the mode"
+        "switched read-only mode"
     );
     rendered(&ManagementResponse { read_only_mode })
 }
@@ -148,11 +148,11 @@ impl ServerMode {
         }
         if !method.is_safe() {
             return Some(
-                "the caller may not switch the mode: its actor is not in management.actors of the server's configuration",
+                "the caller may not switch read-only mode: its actor is not in management.actors of the server's configuration",
             );
         }
         (!connection.is_some_and(is_local)).then_some(
-            "the caller may not read the mode from another machine: its actor is not in management.actors of the server's configuration",
+            "the caller may not query read-only mode from another machine: its actor is not in management.actors of the server's configuration",
         )
     }
 }
