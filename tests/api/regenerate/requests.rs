@@ -1,7 +1,7 @@
 //! Requests, and the regeneration of passwords, users and keys.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use keywright_harness::Server;
+use keywright_harness::{Server, Text};
 use serde_json::{Value, json};
 
 use crate::{
@@ -119,7 +119,8 @@ async fn set_values_cannot_be_regenerated() {
     )
     .await;
     for name in ["/password", "/user"] {
-        server.regenerate(name).await.expect(400).error();
+        let error = server.regenerate(name).await.expect(400).error();
+        error.assert_contains("; generate the credential in mode overwrite instead");
         assert_eq!(server.versions(name).await.len(), 1);
     }
 }

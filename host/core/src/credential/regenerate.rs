@@ -362,8 +362,8 @@ pub async fn regeneration_parameters(
         }
         Err(PluginCallError::ValueRefused(violation)) => {
             return Err(not_regeneratable(format!(
-                "its parameters can't be recovered from the stored value: {violation}; generate the credential again \
-                 in mode overwrite"
+                "its parameters can't be recovered from the stored value: {violation}; generate the credential in \
+                 mode overwrite instead"
             )));
         }
         Err(failure) => return Err(failure.into()),
