@@ -188,3 +188,12 @@ async fn delete_prints_the_deleted_permission() {
     screen.assert_contains(&id);
     assert_eq!(stored(&server, "/a/*", ACTOR).await, None);
 }
+
+#[test]
+fn a_missing_selection_names_both_ways_to_select() {
+    let shell = Shell::new();
+    for command in ["get", "delete", "update --operations read"] {
+        let run = shell.run(&words(&format!("permissions {command}")));
+        run.expect(2).errors.assert_contains("<PATH|--id <ID>>");
+    }
+}

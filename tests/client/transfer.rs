@@ -9,13 +9,13 @@ use std::{
     },
 };
 
-use keywright_harness::{Reply, Server, Shell, Stub};
+use keywright_harness::{Reply, Server, Shell, Stub, Text};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use x509_parser::{certificate::X509Certificate, pem::Pem};
 
-use crate::fixtures::{self, Blocker, gate};
+use crate::fixtures::{self, Blocker, gate, words};
 
 #[tokio::test]
 async fn all_types_of_credentials_survive_a_round_trip() {
@@ -329,3 +329,15 @@ const SMALLER_VALUE_BYTES: usize = 4_000;
 const FEW: usize = 20;
 const FEW_RUNS: usize = 5;
 const MANY: usize = 600;
+
+#[test]
+fn too_many_concurrent_requests_are_refused() {
+    let shell = Shell::new();
+    for command in ["export", "import file"] {
+        for parallel in ["0", "65", "x"] {
+            let run = shell.run(&words(&format!("{command} --parallel {parallel}")));
+            let errors = run.expect(2).errors;
+            errors.assert_contains("must be a whole number from 1 to 64");
+        }
+    }
+}

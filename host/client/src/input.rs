@@ -40,6 +40,13 @@ pub(crate) fn number<T: FromStr>(argument: &str) -> Result<T, String> {
     number.map_err(|_| format!("must be a whole number of at most {bits} bits"))
 }
 
+/// Parses a number of concurrent requests.
+pub(crate) fn parallel(argument: &str) -> Result<u8, String> {
+    let count = argument.parse().ok();
+    let count = count.filter(|count| (1..=PARALLEL_MAX).contains(count));
+    count.ok_or_else(|| format!("must be a whole number from 1 to {PARALLEL_MAX}"))
+}
+
 /// Parses metadata, a JSON object, from an argument. Preserves the text verbatim.
 pub(crate) fn metadata(argument: &str) -> Result<SecretJson, String> {
     object(argument)?;
@@ -224,6 +231,9 @@ fn secret(text: &str) -> Secret {
 /// The maximum length of a text: the largest value that the server setting `server.request_bytes_max` allows. A server with a
 /// lower limit refuses longer texts.
 const BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// The maximum number of concurrent requests.
+const PARALLEL_MAX: u8 = 64;
 
 /// The maximum length of a line, including its newline. Every token that fits into a request header is shorter.
 const LINE_BYTES_MAX: u64 = 64 * 1024;

@@ -370,9 +370,9 @@ fn duplicate_parameters_are_refused() {
     ] {
         let shell = server_with_pins().shell();
         let run = shell.run(&words(&format!("generate /a -t pin {parameters}")));
-        run.expect(2)
-            .errors
-            .assert_contains(": duplicate parameter; ");
+        run.expect(2).errors.assert_contains(
+            ": duplicate parameter; give it once, with its option or with `--param`",
+        );
     }
 }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::run::{CommandError, Completion, Context, Run, help};
 use crate::{
-    Client, Error,
+    Client, Error, input,
     new_file::{NewFile, WriteError},
     output::{self, Table, field},
     session::OutputFormat,
@@ -52,7 +52,7 @@ pub struct Export {
     #[arg(long)]
     keep_going: bool,
     /// Number of concurrent requests.
-    #[arg(long, value_name = "COUNT", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=64))]
+    #[arg(long, value_name = "COUNT", default_value_t = 8, value_parser = input::parallel)]
     parallel: u8,
 }
 

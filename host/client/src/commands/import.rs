@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueHint};
 
 use super::run::{CommandError, Completion, Context, Run, help};
-use crate::transfer::{Format, ImportError, Plan, Report, import, scan};
+use crate::{
+    input,
+    transfer::{Format, ImportError, Plan, Report, import, scan},
+};
 
 /// Set all credentials listed in a file
 ///
@@ -40,7 +43,7 @@ pub struct Import {
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
     /// Number of concurrent requests.
-    #[arg(long, value_name = "COUNT", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=64))]
+    #[arg(long, value_name = "COUNT", default_value_t = 8, value_parser = input::parallel)]
     parallel: u8,
 }
 

@@ -1,6 +1,6 @@
 //! `keywright permissions`: the commands of permissions.
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 
 use super::run::{CommandError, Completion, Context, Run, help};
 use crate::{
@@ -120,13 +120,10 @@ impl Run for Update {
 
 /// The permission to select.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("selection").required(true).args(["path", "id"]))]
 struct Selection {
     /// Path of the permission: a credential's name, or a path that ends in `/*`.
-    #[arg(
-        required_unless_present = "id",
-        conflicts_with = "id",
-        requires = "actor"
-    )]
+    #[arg(requires = "actor")]
     path: Option<String>,
     /// Actor of the permission, such as `uaa-client:app`.
     #[arg(long, conflicts_with = "id")]

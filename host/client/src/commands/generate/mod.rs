@@ -190,7 +190,7 @@ impl Parameters {
                 }
                 _ if options.contains_key(name) || given.contains(&name.as_str()) => {
                     return Err(CommandError::Usage(format!(
-                        "--param {name}: duplicate parameter; only `--param` of a list may be repeated"
+                        "--param {name}: duplicate parameter; give it once, with its option or with `--param`; only lists may be repeated"
                     )));
                 }
                 (_, value) => {
