@@ -21,7 +21,7 @@ pub struct Delete {
     /// Name of the credential.
     #[arg(value_parser = input::name)]
     name: Option<String>,
-    /// Path below which to delete everything that `find` lists. `/` for all credentials.
+    /// Path below which to delete all credentials that `find` lists; `/` for all.
     #[arg(long, value_name = "PATH", value_parser = path)]
     path: Option<String>,
     /// Skip the confirmation.

@@ -17,8 +17,8 @@ use crate::{
 /// Substitute credential references in service bindings
 ///
 /// The document is a JSON object of arrays of bindings. If the `credentials` of a binding contain a `store-ref`, a
-/// `credhub-ref` or a `credhub_ref` (the server's configuration can set other fields), the value of the referenced credential,
-/// of type json, replaces them. Everything else is unchanged.
+/// `credhub-ref` or a `credhub_ref`, they are replaced by the value of the referenced credential, which must be of type json. The
+/// server's configuration can set other fields. Everything else is unchanged.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub struct Interpolate {

@@ -43,8 +43,8 @@ pub(crate) enum PluginCommand {
     /// Call a plugin once, as a server would
     ///
     /// Generates a value, sets a value, recovers the parameters of a value, or finds the references in a document. Secret parts are hidden
-    /// unless you use `--reveal`. The plugin's notes are printed to standard error. If the parameters name a CA, a CA that exists
-    /// only for tests signs.
+    /// unless you use `--reveal`. The plugin's notes are printed to standard error. If the parameters name a CA, a test
+    /// CA signs the value.
     Run(Box<run::Run>),
     /// Test a plugin as a server does
     ///
