@@ -120,14 +120,13 @@ impl CheckObserver for Report {
     }
 }
 
-/// Progress counts sequence numbers, so a part may have fewer rows than its total.
 fn part_name(part: CheckPart) -> &'static str {
     match part {
         CheckPart::Database => "database",
-        CheckPart::Credentials => "credentials",
-        CheckPart::Versions => "versions",
-        CheckPart::NameIndex => "index of names",
-        CheckPart::Permissions => "permissions",
+        CheckPart::Credentials => "sequence numbers of credentials",
+        CheckPart::Versions => "sequence numbers of versions",
+        CheckPart::NameIndex => "sequence numbers in the index of names",
+        CheckPart::Permissions => "sequence numbers of permissions",
     }
 }
 
