@@ -58,8 +58,8 @@ pub enum ReferenceError {
     #[error("invalid host: the port must be from 1 to 65535")]
     Port,
     #[error(
-        "invalid repository: REPOSITORY in oci://HOST/REPOSITORY must be one or more names, separated by slashes, of at most \
-         {REPOSITORY_BYTES_MAX} characters together; a name consists of a-z and 0-9, with `.`, `_`, `__` or hyphens only between them"
+        "invalid repository in oci://HOST/REPOSITORY: must be 1 to {REPOSITORY_BYTES_MAX} characters, namely words of a-z and 0-9 \
+         separated by `/`, `.`, `_`, `__` or hyphens"
     )]
     Repository,
     #[error("must start with oci://")]

@@ -388,7 +388,7 @@ impl<'c> Loader<'c> {
             entropy.values = report.values,
             entropy.flipped_bits = report.flipped_bits,
             entropy.conforms = report.fault().is_none(),
-            "checked the report of the entropy test"
+            "evaluated the entropy test"
         );
         match report.fault() {
             Some(fault) => Err(PluginRefusedError::NotRandom(fault.clone())),
