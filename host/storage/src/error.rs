@@ -13,8 +13,12 @@ use sqlx::{
 /// The reason why a database can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseOpenError {
-    /// The file is absent, and this operation does not create it.
-    #[error("there is no database at {}", .0.display())]
+    /// The file is absent, and the operation or the options prohibit its creation.
+    #[error(
+        "there is no database at {}; correct storage.file, restore the database, or start a server with \
+         storage.file_creation_enabled = true to create it",
+        .0.display()
+    )]
     FileAbsent(PathBuf),
     /// The file can't be created.
     #[error("the database file {} can't be created", .path.display())]
@@ -25,12 +29,6 @@ pub enum DatabaseOpenError {
         #[source]
         source: io::Error,
     },
-    /// The file is absent, and the options prohibit its creation.
-    #[error(
-        "there is no database at {}; restore it, or start a server with storage.file_creation_enabled = true to create it",
-        .0.display()
-    )]
-    FileNotToBeCreated(PathBuf),
     /// The file is absent or empty, though it was created earlier.
     #[error(
         "the database {} is missing or empty, though a server has used it before; restore it, or delete {} to start with a new, \
@@ -74,12 +72,14 @@ pub enum DatabaseOpenError {
     /// The URL contains a password, which would appear in process lists, configuration files and logs, or an `@` after the
     /// server's name, which suggests a password with unencoded characters.
     #[error(
-        "storage.url: must not contain a password; set storage.password_file or storage.password_environment, and encode an @ \
-         after the host as %40"
+        "storage.url: must not contain a password, nor an @ after the host; set storage.password_file or \
+         storage.password_environment, and encode @ as %40"
     )]
     PasswordInUrl,
     /// No server has used the database, and this operation does not create its schema.
-    #[error("the database {0} has no schema: no server has used it")]
+    #[error(
+        "the database {0} has no schema: no server has used it; correct the section storage, or start a server to create the schema"
+    )]
     SchemaAbsent(String),
     /// The schema differs from the schema that this program's migrations create, and this operation does not migrate it.
     #[error("the schema of the database {database} {difference}")]

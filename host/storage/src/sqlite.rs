@@ -250,7 +250,7 @@ fn require_creatable(options: &SqliteOptions) -> Result<(), DatabaseOpenError> {
         return Err(DatabaseOpenError::FileVanished { path, marker });
     }
     if !options.may_create {
-        return Err(DatabaseOpenError::FileNotToBeCreated(path));
+        return Err(DatabaseOpenError::FileAbsent(path));
     }
     Ok(())
 }

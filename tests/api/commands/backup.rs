@@ -202,11 +202,15 @@ async fn without_a_database_nothing_is_created_or_copied() {
     fs::remove_file(&database).unwrap();
     let target = folder.path().join("copy");
     let result = back_up(directory.path(), &target, &[]).expect(1);
-    result.errors.assert_contains("there is no database at");
+    result
+        .errors
+        .assert_contains("keywright.db; correct storage.file");
     assert!(!database.exists());
     fs::write(&database, "").unwrap();
     let result = back_up(directory.path(), &target, &[]).expect(1);
-    result.errors.assert_contains("no server has used it");
+    result
+        .errors
+        .assert_contains("no server has used it; correct the section storage");
     assert!(files(folder.path()).is_empty());
 }
 

@@ -91,13 +91,17 @@ async fn a_missing_database_is_refused_and_not_created() {
     std::fs::remove_file(&file).unwrap();
     for command in READ_ONLY_COMMANDS {
         let result = run_command(directory.path(), command).expect(1);
-        result.errors.assert_contains("there is no database at");
+        result
+            .errors
+            .assert_contains("keywright.db; correct storage.file");
         assert!(!file.exists());
     }
     std::fs::write(&file, "").unwrap();
     for command in READ_ONLY_COMMANDS {
         let result = run_command(directory.path(), command).expect(1);
-        result.errors.assert_contains("no server has used it");
+        result
+            .errors
+            .assert_contains("no server has used it; correct the section storage");
         assert_eq!(std::fs::read(&file).unwrap(), b"");
     }
 }
