@@ -75,7 +75,7 @@ impl Findings {
         let shown = path.display();
         match fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() => {
-                self.mistake(setting, format!("{shown} is a folder"));
+                self.mistake(setting, format!("{shown} is a folder; name a file"));
             }
             Ok(_) => self.check_access(setting, path, Access::READ_OK | Access::WRITE_OK),
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
