@@ -179,6 +179,14 @@ async fn regenerate_true_works_like_the_regenerate_endpoint() {
 }
 
 #[tokio::test]
+async fn regenerate_false_is_400_with_the_rule() {
+    let server = Server::reused().await;
+    let body = json!({"name": "/a", "type": "password", "regenerate": false});
+    let response = server.post("/api/v1/data", body).await;
+    response.expect_error(400, "regenerate must be true or omitted");
+}
+
+#[tokio::test]
 async fn a_type_next_to_regenerate_is_ignored() {
     let server = Server::reused().await;
     given::generate(&server, "/a", "password", json!({})).await;

@@ -115,7 +115,10 @@ impl PostRequest {
                 .and_then(|_ignored| fields.read())
                 .map(Self::Regenerate)
                 .map_err(regenerating),
-            Some(false) => Err(generating(BodyError::UnknownField("regenerate".to_owned()))),
+            Some(false) => Err(generating(BodyError::field(
+                "regenerate",
+                "true or omitted",
+            ))),
         }
     }
 }
