@@ -294,7 +294,7 @@ async fn a_malformed_stored_ca_is_reported_and_does_not_sign() {
         .iter()
         .enumerate()
     {
-        let words = format!("certificate has a malformed {part}");
+        let words = format!("certificate has a malformed {part}: the PEM block must contain DER");
         let is_found = checked
             .output
             .lines()

@@ -209,7 +209,7 @@ macro_rules! part {
             of_certificate: concat!(
                 "has a malformed ",
                 $name,
-                ": it must be DER as RFC 5280 defines it"
+                ": the PEM block must contain DER as RFC 5280 defines it"
             ),
             of_body: concat!(
                 "the body has a malformed ",
