@@ -62,8 +62,7 @@ pub(crate) fn entropy_report(
             fault: PluginFaultError::Misconfigured,
             ..
         } => PluginRefusedError::SettingsRefused(
-            "the plugin reported that they are invalid; `keywright plugin run` prints its message"
-                .to_owned(),
+            "the plugin rejected them; `keywright plugin run` prints its message".to_owned(),
         ),
         failure => PluginRefusedError::ExampleFailed {
             parameters: guest.description.parameters_schema.example().to_json(),

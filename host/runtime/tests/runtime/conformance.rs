@@ -50,7 +50,7 @@ fn a_generator_that_fails_for_its_example_is_rejected() {
         ),
         (
             "nothing",
-            "invalid settings: the plugin reported that they are invalid",
+            "invalid settings: the plugin rejected them; `keywright plugin run` prints its message",
         ),
     ] {
         let refused = refusal("careless", careless(Some(breaks))).unwrap();
