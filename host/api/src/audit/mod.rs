@@ -5,10 +5,10 @@
 //! the caller's [`Trail`](keywright_core::authorization::Trail) when they check permissions. Each route declares
 //! its action; an endpoint with two actions records the action of each request in that trail.
 //!
-//! The events are written before the response is sent, except for requests that are not admitted, because they access
-//! nothing. If the events can't be written, the response is withheld. Until the sink works again, and while too many events are
-//! unwritten, requests are refused before they access anything. With [`OnAuditFailure::Continue`], requests proceed instead. A request that is cancelled because its
-//! client has disconnected is also audited.
+//! The events are written before the response is sent, except for requests that are not admitted, because they access nothing. If
+//! the events can't be written, the response is withheld. Until the sink works again, and while too many events are unwritten,
+//! requests are refused before they access anything. With [`OnAuditFailure::Continue`], requests proceed instead. A request that
+//! is cancelled because its client has disconnected is also audited.
 //!
 //! Changes that the server itself makes to credentials are also audited: see `retention.rs`.
 //!
