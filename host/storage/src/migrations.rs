@@ -1,8 +1,8 @@
 //! Compatibility of schemas with servers, so that old and new servers run side by side.
 //!
 //! A migration may only add objects that older servers can ignore. If it removes an object, its name includes the migration
-//! that a server must have to work without the object: servers with migration 0010 do not use the salt, so
-//! `0012_drop_salt_needs_0010` excludes only older servers. The table of migrations contains the names, so an older server can
+//! that a server must have to work without the object. For example, if servers with migration 0010 did not use a salt,
+//! `0012_drop_salt_needs_0010` would exclude only older servers. The table of migrations contains the names, so an older server can
 //! determine from it whether it still works with the schema.
 
 use std::cmp::Ordering;
