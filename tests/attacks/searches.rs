@@ -32,14 +32,20 @@ async fn many_long_reads_of_one_actor_delay_others_only_briefly() {
         }
         // Waits for the requests of the same actor that the storm has begun with.
         attacker.get(request).await;
-        let response = reader.get("/api/v1/data?path=/").await.expect(200);
+        let mut completed = STORM;
+        // A search can be interrupted if other programs use the processors. So the one that waited least counts.
+        for _ in 0..SEARCHES {
+            let response = reader.get("/api/v1/data?path=/").await.expect(200);
+            completed = completed.min(server.completed_meanwhile(&response, attacker.actor()));
+        }
         storm.shutdown().await;
-        // Without fairness, the search waits for nearly all requests of the attacker in progress. With it, it waits for a few, or for a
-        // third of them if other programs use the processors.
-        let completed = server.completed_meanwhile(&response, attacker.actor());
-        assert!(completed <= STORM / 2, "{request}: {completed}");
+        // Without fairness, each search waits for all requests of the attacker in progress.
+        assert!(completed <= STORM / 5, "{request}: {completed}");
     }
 }
 
 /// The number of requests that the attacker always has in progress: fewer than a connection may have.
 const STORM: usize = 100;
+
+/// The number of searches of the other actor.
+const SEARCHES: usize = 3;
