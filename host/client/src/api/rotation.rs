@@ -202,21 +202,21 @@ pub enum RotationError {
 fn versions(
     summary: &CertificateSummary,
 ) -> Result<(&ListedVersion, Option<&ListedVersion>, Stage), RotationError> {
-    let versions = || summary.versions.iter().enumerate();
-    let signing = versions().find(|(_, version)| !version.transitional);
-    let (newer_versions, signing) =
-        signing.ok_or_else(|| RotationError::NothingSigns(summary.name.clone()))?;
+    let versions = &summary.versions;
+    let signing = versions.iter().find(|version| !version.transitional);
+    let signing = signing.ok_or_else(|| RotationError::NothingSigns(summary.name.clone()))?;
     if !signing.certificate_authority {
         return Err(RotationError::NoAuthority(summary.name.clone()));
     }
-    Ok(match versions().find(|(_, version)| version.transitional) {
-        None => (signing, None, Stage::NotBegun),
+    let transitional = versions.iter().position(|version| version.transitional);
+    let stage = match transitional {
+        None => Stage::NotBegun,
         // Versions are listed newest first.
-        Some((0, transitional)) if newer_versions > 0 => {
-            (signing, Some(transitional), Stage::Introduced)
-        }
-        Some((_, transitional)) => (signing, Some(transitional), Stage::Switched),
-    })
+        Some(0) => Stage::Introduced,
+        Some(_) => Stage::Switched,
+    };
+    let transitional = transitional.and_then(|index| versions.get(index));
+    Ok((signing, transitional, stage))
 }
 
 /// Returns the PEM certificates of a version.
