@@ -81,8 +81,8 @@ fn own_host_name() -> String {
         .into_owned()
 }
 
-/// A file or standard output that whole lines are appended to, even if a write fails in the middle. Other processes may also
-/// append to a file, or move it and have it reopened.
+/// Appends whole lines to a file or to standard output, even if a write fails in the middle. Other processes may also append to the
+/// file, or move it and request that it is reopened.
 struct LineSink {
     /// The path of the file; `None` for standard output.
     path: Option<PathBuf>,

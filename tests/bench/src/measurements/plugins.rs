@@ -341,7 +341,7 @@ impl BareComponent {
     }
 }
 
-/// Returns an engine for many instances: with a pool of them, and with deadlines.
+/// Returns an engine with deadlines that reuses the memory of instances.
 fn engine() -> Outcome<Engine> {
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(1)
