@@ -69,6 +69,9 @@ impl ConsoleConfig {
         if !scopes.iter().any(|scope| scope == OPENID) {
             return Err(StartupError::new("console.scopes: must include openid"));
         }
+        if self.client_id.is_empty() {
+            return Err(StartupError::new("console.client_id: must not be empty"));
+        }
         let secret = self.client_secret()?;
         Ok(ConsoleSettings {
             origin: self.origin()?,

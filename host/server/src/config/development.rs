@@ -1,6 +1,6 @@
 //! The identity provider for development.
 
-use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use keywright_api::development_identity::{
     DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser,
@@ -9,7 +9,9 @@ use keywright_core::{Secret, ports::Clock};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{authentication::AuthenticationConfig, findings::Findings, source::Section};
+use super::{
+    authentication::AuthenticationConfig, findings::Findings, source::Section, values::Number,
+};
 use crate::{
     process,
     started::{StartupContext, StartupError},
@@ -25,9 +27,9 @@ pub(crate) struct DevelopmentConfig {
     /// The file with the RSA key that signs tokens, in PEM (PKCS#8).
     pub(crate) signing_key: PathBuf,
     /// Lifetime of an access token.
-    pub(crate) access_token_seconds: u32,
+    pub(crate) access_token_seconds: Number<1, 4_294_967_295, 3_600>,
     /// Lifetime of a refresh token.
-    pub(crate) refresh_token_seconds: u32,
+    pub(crate) refresh_token_seconds: Number<1, 4_294_967_295, 86_400>,
     /// The programs that may request tokens.
     pub(crate) clients: Vec<DevelopmentClient>,
     /// The users that may log in.
@@ -100,7 +102,6 @@ impl DevelopmentConfig {
                  https://127.0.0.1:8844/identity",
             )
         })?;
-        let lifetime = |seconds: u32| Duration::from_secs(seconds.into());
         let settings = DevelopmentIdentitySettings {
             signing_key_pem: Secret::new(signing_key),
             issuer,
@@ -108,8 +109,8 @@ impl DevelopmentConfig {
             clients: self.clients.clone(),
             users: self.users.clone(),
             scopes: authentication.scopes_required.clone(),
-            access_token_lifetime: lifetime(self.access_token_seconds),
-            refresh_token_lifetime: lifetime(self.refresh_token_seconds),
+            access_token_lifetime: self.access_token_seconds.seconds(),
+            refresh_token_lifetime: self.refresh_token_seconds.seconds(),
         };
         DevelopmentIdentity::new(settings, clock)
             .while_doing("development_identity_provider.signing_key")
