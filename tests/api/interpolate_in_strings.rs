@@ -258,6 +258,7 @@ async fn more_than_1000_references_or_8_fields_are_400() {
         assert_eq!(response.status, status, "{}", response.body);
         assert!(response.body.contains(words), "{}", response.body);
     }
+    server.log().assert_lacks("plugin call failed");
 }
 
 #[tokio::test]

@@ -172,8 +172,6 @@ impl ResolverGuest {
             None
         };
         if let Some(exceeded) = exceeded {
-            let fault = PluginFaultError::OutputTooLarge(self.plugin.limits.output_bytes_max);
-            self.plugin.fault(FUNCTION, fault, &exceeded);
             return Err(PluginCallError::DocumentRefused(exceeded));
         }
         if !are_disjoint(&found) {
