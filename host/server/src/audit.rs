@@ -88,6 +88,8 @@ struct LineSink {
     path: Option<PathBuf>,
     /// Whether lines must be on the disk before an append returns.
     is_synced: bool,
+    /// Whether an append can't block: a sync waits for the disk, and a pipe may wait for its reader.
+    is_prompt: bool,
     output: File,
     /// Whether the last write ended within a line.
     is_torn: bool,
@@ -99,6 +101,7 @@ impl LineSink {
         let output = open(&path)?;
         Ok(Self {
             is_torn: is_torn(&output)?,
+            is_prompt: !is_synced && output.metadata()?.is_file(),
             path: Some(path),
             is_synced,
             output,
@@ -110,6 +113,7 @@ impl LineSink {
         Ok(Self {
             path: None,
             is_synced: false,
+            is_prompt: false,
             output: File::from(io::stdout().as_fd().try_clone_to_owned()?),
             is_torn: false,
         })
@@ -157,17 +161,13 @@ impl AuditSink for LineSink {
     /// Does nothing for standard output, which has no path.
     fn reopen(&mut self) -> io::Result<()> {
         if let Some(path) = &self.path {
-            let output = open(path)?;
-            self.is_torn = is_torn(&output)?;
-            self.output = output;
+            *self = Self::open_file(path.clone(), self.is_synced)?;
         }
         Ok(())
     }
 
-    /// Returns `false` if a write may block: a sync waits for the disk, and a pipe may wait for its reader.
     fn is_prompt(&self) -> bool {
-        let metadata = self.output.metadata();
-        self.path.is_some() && !self.is_synced && metadata.is_ok_and(|metadata| metadata.is_file())
+        self.is_prompt
     }
 }
 

@@ -3,12 +3,13 @@
 use std::{
     fs::{self, OpenOptions},
     io::Write,
-    os::unix::fs::{MetadataExt, symlink},
+    os::unix::fs::{MetadataExt, OpenOptionsExt, symlink},
     process::Command,
 };
 
 use keywright_harness::{Options, Server, Text};
 use reqwest::Method;
+use rustix::fs::OFlags;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -237,6 +238,26 @@ async fn a_named_pipe_without_a_reader_fails_like_a_full_disk() {
     assert_eq!(withheld.status, 500, "{}", withheld.body);
     let _reader = open();
     server.get("/api/v1/data?name=/a").await.expect(200);
+}
+
+#[tokio::test]
+async fn a_server_stops_while_a_reopened_pipe_is_full() {
+    let server = Server::start().await;
+    let file = server.directory().join("audit.log");
+    fs::remove_file(&file).unwrap();
+    let made = Command::new("mkfifo").arg(&file).status().unwrap();
+    assert!(made.success());
+    let mut pipe = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+        .open(&file)
+        .unwrap();
+    server.reopen_audit_trail().await;
+    while pipe.write(b"x").is_ok() {}
+    let withheld = server.get("/api/v1/data?name=/a").await;
+    assert_eq!(withheld.status, 500, "{}", withheld.body);
+    server.stop().await;
 }
 
 #[tokio::test]

@@ -30,7 +30,7 @@ pub trait AuditSink: Send {
     fn reopen(&mut self) -> io::Result<()>;
 
     /// Returns whether an append usually takes no longer than passing the lines to the operating system. If so, threads that
-    /// serve requests may call it; otherwise, only the trail's own thread does.
+    /// serve requests may call it; otherwise, only the trail's own thread does. Reopening the sink may change it.
     fn is_prompt(&self) -> bool;
 }
 
@@ -130,10 +130,16 @@ impl Shared {
         lone_writes < LONE_WRITES_MAX || lone_writes.is_multiple_of(LONE_WRITES_PER_YIELD)
     }
 
-    /// Writes the queue, unless another write has emptied it.
+    /// Writes the queue, unless another write has emptied it. Leaves it to the thread if the sink may block.
     pub(super) fn write_on_request(&self) {
-        let queue = self.queue.lock();
+        let mut queue = self.queue.lock();
         if queue.waiting.is_empty() {
+            return;
+        }
+        let mut sink = queue.sink.iter();
+        if queue.must_reopen || sink.any(|sink| !sink.is_prompt()) {
+            queue.is_left_to_thread = true;
+            self.wake.notify_one();
             return;
         }
         if queue.append_started.is_none() {
