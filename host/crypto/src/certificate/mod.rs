@@ -48,7 +48,11 @@ impl Certificates for X509Certificates {
         &self,
         fields: CertificateFields<'_>,
     ) -> Result<CheckedFields, CertificateError> {
-        let (facts, ca_expires_at) = check_together(fields)?;
+        let (facts, ca_expires_at, key) = check_together(fields)?;
+        // Only a signature shows whether the primes of an RSA key are prime.
+        if key.is_some_and(|key| key.sign(b"").is_none()) {
+            return Err(refused(PRIVATE_KEY, CANNOT_SIGN));
+        }
         let rsa_bits = shortest_rsa_key(fields)?;
         let facts = facts.map(|facts| CertificateFacts {
             is_self_signed: facts.is_self_signed
@@ -74,7 +78,7 @@ impl Certificates for X509Certificates {
         &self,
         fields: CertificateFields<'_>,
     ) -> Result<Option<CertificateFacts>, CertificateError> {
-        check_together(fields).map(|(facts, _)| facts)
+        check_together(fields).map(|(facts, ..)| facts)
     }
 
     fn check_generated(
@@ -127,10 +131,8 @@ impl Certificates for X509Certificates {
     }
 }
 
-/// Checks the fields against each other. Returns the facts in the certificate, and the expiry of the CA certificate.
-fn check_together(
-    fields: CertificateFields<'_>,
-) -> Result<(Option<CertificateFacts>, Option<DateTime<Utc>>), CertificateError> {
+/// Checks the fields against each other. Returns the facts in the certificate, the expiry of the CA certificate, and the key.
+fn check_together(fields: CertificateFields<'_>) -> Result<CheckedTogether, CertificateError> {
     let ca_field = if fields.ca_is_stored { CA_NAME } else { CA };
     let certificate_der = fields
         .certificate
@@ -153,15 +155,22 @@ fn check_together(
         check_authority(ca_field, ca, is_itself)?;
         check_signed(certificate.as_ref(), ca, fields.ca_is_stored)?;
     }
-    if let Some(private_key) = fields.private_key {
-        check_private_key(certificate.as_ref(), private_key)?;
-    }
+    let key = fields
+        .private_key
+        .map(|private_key| check_private_key(certificate.as_ref(), private_key))
+        .transpose()?;
     let facts = certificate.as_ref().map(read_facts).transpose()?;
     let ca_expires_at = ca
         .as_ref()
         .map(|ca| facts::expires_at(ca).ok_or_else(|| refused(ca_field, NOT_A_CERTIFICATE)));
-    Ok((facts, ca_expires_at.transpose()?))
+    Ok((facts, ca_expires_at.transpose()?, key))
 }
+
+type CheckedTogether = (
+    Option<CertificateFacts>,
+    Option<DateTime<Utc>>,
+    Option<SigningKey>,
+);
 
 /// Checks the length of each RSA key that the caller set, and returns the shortest length in bits.
 fn shortest_rsa_key(fields: CertificateFields<'_>) -> Result<Option<u32>, CertificateError> {
@@ -285,5 +294,7 @@ const CA: &str = "ca";
 const CA_NAME: &str = "the certificate named by ca_name";
 const CERTIFICATE: &str = "certificate";
 const PRIVATE_KEY: &str = "private_key";
+const CANNOT_SIGN: &str =
+    "is malformed: its signatures are wrong, because its numbers do not belong to one RSA key";
 const RSA_KEY_TOO_SHORT: &str = "has an RSA key of fewer than 1024 bits";
 const NOT_A_CERTIFICATE: &str = "must be a PEM-encoded X.509 certificate";

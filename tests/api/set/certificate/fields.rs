@@ -369,3 +369,13 @@ async fn a_set_certificate_has_no_generation_details() {
         assert_eq!(response["value"].get(detail), None, "{detail}");
     }
 }
+
+#[tokio::test]
+async fn an_rsa_key_with_a_composite_factor_is_400() {
+    let server = Server::reused().await;
+    let key = include_str!("../../../keys/rsa-composite.pem");
+    let response = server
+        .set("/a", "certificate", json!({"private_key": key}))
+        .await;
+    response.expect_error(400, "private_key is malformed: its signatures are wrong");
+}
