@@ -52,7 +52,7 @@ impl Generator for Rsa {
         })
     }
 
-    /// Checks a key pair that a caller sets. At least one of the keys is required; an empty key counts as absent.
+    /// Checks a key pair that a caller sets. At least one of the keys is required; a blank key counts as absent.
     ///
     /// The contents of the keys are not checked.
     fn check(value: &str, _random: &mut impl CryptoRng) -> Result<KeyPair, Failure> {
@@ -63,8 +63,8 @@ impl Generator for Rsa {
 fn parse_value(value: &str) -> Result<KeyPair, Violation> {
     let mut fields = Fields::parse(value)?;
     let key_pair = KeyPair {
-        public_key: fields.take_filled_text("public_key")?,
-        private_key: fields.take_filled_text("private_key")?,
+        public_key: fields.take_key("public_key")?,
+        private_key: fields.take_key("private_key")?,
     };
     fields.finish()?;
     if key_pair.public_key.is_none() && key_pair.private_key.is_none() {

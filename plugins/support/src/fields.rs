@@ -37,6 +37,12 @@ impl Fields {
         Ok(self.take_text(name)?.filter(|text| !text.is_empty()))
     }
 
+    /// Takes the text of a key. Returns `None` if it is absent, null, or only white space.
+    pub fn take_key(&mut self, name: &str) -> Result<Option<String>, Violation> {
+        let key = self.take_text(name)?;
+        Ok(key.filter(|text| !text.trim().is_empty()))
+    }
+
     /// Takes an array of strings. Returns an empty list if it is absent or null.
     pub fn take_texts(&mut self, name: &str) -> Result<Vec<String>, Violation> {
         let not_texts = || Violation::of(name, "must be an array of strings");

@@ -47,7 +47,7 @@ impl KeyPair {
         })
     }
 
-    /// Checks a pair that a caller sets, as JSON. At least one of the keys is required; an empty key counts as absent.
+    /// Checks a pair that a caller sets, as JSON. At least one of the keys is required; a blank key counts as absent.
     ///
     /// The contents of the keys are not checked. The fingerprint is always absent.
     pub fn check(value: &str) -> Result<Self, Failure> {
@@ -57,8 +57,8 @@ impl KeyPair {
     fn parse(value: &str) -> Result<Self, Violation> {
         let mut fields = Fields::parse(value)?;
         let key_pair = Self {
-            public_key: fields.take_filled_text("public_key")?,
-            private_key: fields.take_filled_text("private_key")?,
+            public_key: fields.take_key("public_key")?,
+            private_key: fields.take_key("private_key")?,
             public_key_fingerprint: None,
         };
         fields.ignore("public_key_fingerprint");

@@ -164,7 +164,7 @@ async fn one_field_is_enough_and_the_other_is_null() {
     let server = Server::reused().await;
     for credential_type in TYPES {
         for (given, absent) in [("public_key", "private_key"), ("private_key", "public_key")] {
-            for empty in [None, Some(json!("")), Some(Value::Null)] {
+            for empty in [None, Some(json!("")), Some(json!(" \n")), Some(Value::Null)] {
                 let mut value = json!({given: "some key"});
                 if let Some(empty) = empty {
                     value[absent] = empty;
@@ -186,6 +186,7 @@ async fn a_value_without_any_key_is_400() {
             json!({}),
             json!({"public_key": "", "private_key": ""}),
             json!({"public_key": null, "private_key": ""}),
+            json!({"public_key": "\n", "private_key": "\r\n\n"}),
             json!({"public_key": 1}),
         ] {
             let response = server.set("/a", credential_type, value).await;
