@@ -51,7 +51,8 @@ impl DatabaseOptions {
 }
 
 impl Database {
-    /// Connects to a database once, without changing it. Accepts a missing file that may be created.
+    /// Connects to a database once, without changing it. Accepts a missing file that may be created, and refuses the database of
+    /// another program.
     pub async fn reach(options: &DatabaseOptions) -> Result<(), DatabaseOpenError> {
         match options {
             DatabaseOptions::Postgres(options) => postgres::reach(options).await,

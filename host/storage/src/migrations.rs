@@ -43,6 +43,9 @@ pub(crate) enum SchemaVersionError {
         /// The last migration of this server.
         known: i64,
     },
+    /// The database has tables, but no table of Keywright.
+    #[error("it has tables of another program; configure a database for Keywright alone")]
+    OtherProgram,
     /// The database has an unknown migration that is not newer than this server.
     #[error(
         "migration {0} of the database is unknown to this server, although the server has later migrations; use the release that ran it"
@@ -250,6 +253,20 @@ pub(crate) mod statements {
 
     pub(crate) const SQLITE_TABLES: &str =
         "select 1 as found from sqlite_schema where type = 'table' and name = '_sqlx_migrations'";
+
+    /// Returns a row if there are tables, but no table of Keywright.
+    pub(crate) const POSTGRES_OTHER_PROGRAM: &str = "
+        select 1 as found from information_schema.tables
+        where table_schema = current_schema() and table_type = 'BASE TABLE' and not exists (
+            select 1 from information_schema.tables
+            where table_schema = current_schema() and table_name = 'credential_version'
+        ) limit 1";
+
+    /// Returns a row if there are tables, but no table of Keywright.
+    pub(crate) const SQLITE_OTHER_PROGRAM: &str = "
+        select 1 as found from sqlite_schema where type = 'table' and not exists (
+            select 1 from sqlite_schema where name = 'credential_version'
+        ) limit 1";
 }
 
 #[cfg(test)]

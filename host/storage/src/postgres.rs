@@ -93,13 +93,24 @@ pub(crate) fn check(options: &PostgresOptions) -> Result<(), DatabaseOpenError> 
     connect_options(options).map(drop)
 }
 
-/// Connects once.
+/// Connects once, and refuses the schema of another program.
 pub(crate) async fn reach(options: &PostgresOptions) -> Result<(), DatabaseOpenError> {
     let connection = connect_options(options)?;
     let database = display_name(&connection);
-    let connection = connect(&database, &connection, options.wait_max).await?;
+    let mut connection = connect(&database, &connection, options.wait_max).await?;
+    let checked = require_own(&mut connection).await;
+    checked.map_err(|cause| DatabaseOpenError::not_migrated(&database, cause))?;
     let closed = connection.close().await;
     closed.map_err(|source| not_reached(&database, source))
+}
+
+/// Refuses the schema of another program.
+async fn require_own(connection: &mut PgConnection) -> Result<(), BoxDynError> {
+    let found = sqlx::query(statements::POSTGRES_OTHER_PROGRAM);
+    match found.fetch_optional(connection).await? {
+        Some(_) => Err(SchemaVersionError::OtherProgram.into()),
+        None => Ok(()),
+    }
 }
 
 fn connect_options(options: &PostgresOptions) -> Result<PgConnectOptions, DatabaseOpenError> {
@@ -233,6 +244,7 @@ async fn migrate_locked(connection: &mut PgConnection) -> Result<(), BoxDynError
         }
         Err(error) => return Err(error.into()),
     }
+    require_own(&mut transaction).await?;
     migrations.run(&mut *transaction).await?;
     let applied: Vec<AppliedMigration> = sqlx::query_as(statements::APPLIED)
         .fetch_all(&mut *transaction)

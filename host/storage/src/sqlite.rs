@@ -26,7 +26,8 @@ use crate::{
     },
     error::{DatabaseOpenError, in_words, is_busy},
     migrations::{
-        AppliedMigration, check_compatible, files, require_current, statements, within_transaction,
+        AppliedMigration, SchemaVersionError, check_compatible, files, require_current, statements,
+        within_transaction,
     },
     statement::statement,
 };
@@ -49,6 +50,7 @@ pub(crate) async fn open(options: &SqliteOptions) -> Result<Pools, DatabaseOpenE
     let path = &options.path;
     create_if_new(options)?;
     let not_opened = |source: sqlx::Error| not_opened(path, source);
+    require_own(options).await?;
     let watch = FileWatch::begin(path).map_err(|error| not_opened(error.into()))?;
     migrate(options).await?;
     let readers = SqliteFile::watched(read_only(options), &watch);
@@ -79,15 +81,22 @@ pub(crate) async fn open(options: &SqliteOptions) -> Result<Pools, DatabaseOpenE
 /// Reads the schema of the file once, or checks that a server can create a missing file.
 pub(crate) async fn reach(options: &SqliteOptions) -> Result<(), DatabaseOpenError> {
     require_creatable(options)?;
-    match open_file(options).await {
-        Ok(reader) => {
-            let read = reader.fetch_all(statement(READ)).await;
-            reader.close().await;
-            read.map(drop)
-                .map_err(|source| not_opened(&options.path, source))
-        }
+    match require_own(options).await {
         Err(DatabaseOpenError::FileAbsent(_)) => Ok(()),
-        Err(unusable) => Err(unusable),
+        checked => checked,
+    }
+}
+
+/// Refuses the database of another program, without changing it.
+async fn require_own(options: &SqliteOptions) -> Result<(), DatabaseOpenError> {
+    let path = &options.path;
+    let reader = open_file(options).await?;
+    let query = statement(statements::SQLITE_OTHER_PROGRAM);
+    let found = reader.fetch_optional(query).await;
+    reader.close().await;
+    match found.map_err(|source| not_opened(path, source))? {
+        Some(_) => Err(not_opened(path, SchemaVersionError::OtherProgram)),
+        None => Ok(()),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use keywright_harness::{
-    Options, Server, Text, is_on_postgres, memory_of_command, run_command, run_sql,
+    Options, Server, Text, is_on_postgres, memory_of_command, run_command, run_program, run_sql,
 };
 use serde_json::{Value, json};
 
@@ -104,6 +104,50 @@ async fn a_missing_database_is_refused_and_not_created() {
             .assert_contains("no server has used it; correct the section storage");
         assert_eq!(std::fs::read(&file).unwrap(), b"");
     }
+}
+
+#[tokio::test]
+async fn a_database_of_another_program_is_refused_and_not_changed() {
+    let directory = Server::start().await.stop().await;
+    let file = directory.path().join("keywright.db");
+    let (start, tables) = if is_on_postgres() {
+        (
+            "drop schema public cascade; create schema public; ",
+            "select count(*) || '' from pg_tables where schemaname = 'public'",
+        )
+    } else {
+        std::fs::write(&file, "").unwrap();
+        ("", "select count(*) || '' from sqlite_schema")
+    };
+    let create = format!("{start}create table note (content text)");
+    run_sql(directory.path(), &create).await;
+    let before = std::fs::read(&file).ok();
+    for command in [
+        &["check"][..],
+        &["keys", "status"],
+        &["keys", "rotate"],
+        &["serve"],
+    ] {
+        run_command(directory.path(), command).expect(1);
+    }
+    for command in [&["keys", "rotate"][..], &["serve"]] {
+        let result = run_command(directory.path(), command).expect(1);
+        result
+            .errors
+            .assert_contains("it has tables of another program");
+    }
+    let check = [
+        "check-config",
+        "--no-plugins",
+        "--connect",
+        "keywright.toml",
+    ];
+    let checked = run_program(directory.path(), &check, &[]).expect(1);
+    checked
+        .output
+        .assert_contains("it has tables of another program");
+    assert_eq!(run_sql(directory.path(), tables).await, "1");
+    assert_eq!(std::fs::read(&file).ok(), before);
 }
 
 #[tokio::test]
