@@ -1,6 +1,6 @@
 //! Searches for certificates that expire, alone or with their CAs.
 
-use keywright_harness::Server;
+use keywright_harness::{Server, Text};
 use serde_json::{Value, json};
 
 use crate::{
@@ -42,6 +42,19 @@ async fn certificates_that_expire_within_the_days_are_found() {
     assert!(given::found_names(&server, below).await.is_empty());
     let containing = "name-like=c10&expires-within-days=20";
     assert_eq!(given::found_names(&server, containing).await, ["/path/c10"]);
+}
+
+#[tokio::test]
+async fn the_log_names_a_damaged_column_and_the_command_that_finds_the_row() {
+    let server = Server::start().await;
+    generate_for_days(&server, "/damaged", 10).await;
+    server
+        .run_sql("update credential_version set expires_at = -9000000000000000000")
+        .await;
+    let response = server.get("/api/v1/certificates").await;
+    response.expect(500);
+    let log = server.log();
+    log.assert_contains("credential_version.expires_at; run `keywright check`");
 }
 
 #[tokio::test]

@@ -56,7 +56,7 @@ pub trait Identifiers: Send + Sync {
 #[derive(Debug, thiserror::Error)]
 pub enum RepositoryError {
     /// Stored data breaks a rule of the schema. Names the column, never the data.
-    #[error("the database is inconsistent: {0}")]
+    #[error("the database is inconsistent: {0}; run `keywright check`")]
     Inconsistent(&'static str),
     /// The database is unreachable or timed out. A retry may succeed.
     #[error("the database is not available")]
