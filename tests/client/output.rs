@@ -108,6 +108,15 @@ fn text_of_a_server_does_not_look_like_another_message() {
     let stub = Stub::start(move |_, _, _| Reply::new(200, found));
     let run = stub.shell().run(&["find", "--names"]).expect(0);
     assert_eq!(run.output, "/a\\u{a}/b\n");
+    let value = r#"{"data":[{"type":"value","version_created_at":"2026-01-01T00:00:00Z","id":"1","name":"/a","metadata":null,"value":"a\u001b]0;x\u0007"}]}"#;
+    let values = Stub::start(move |_, _, _| Reply::new(200, value));
+    let get = ["get", "/a", "--raw"];
+    let (_, screen) = values.shell().on_terminal(&get).end();
+    assert_eq!(screen, "a\\u{1b}]0;x\\u{7}\n");
+    assert_eq!(
+        values.shell().run(&get).expect(0).output,
+        "a\u{1b}]0;x\u{7}"
+    );
     let shell = stub.shell();
     let mut terminal = shell.on_terminal(&["delete", "--path", "/"]);
     terminal.expect("[y/N]: ").type_line("n");

@@ -14,7 +14,7 @@ use super::run::{CommandError, Completion, Context, Run, help};
 use crate::{
     CredentialVersion, DerivedFrom, SecretJson, input,
     new_file::{Readers, write_whole},
-    output::{Output, Table, field},
+    output::{Output, Table, field, printable},
 };
 
 /// Read a credential.
@@ -107,10 +107,15 @@ fn count(text: &str) -> Result<Count, String> {
     Ok(Count(Some(number)))
 }
 
-/// Returns the text for standard output. On a terminal it ends with a newline, so that the prompt starts on a line of its own.
+/// Returns the text for standard output. On a terminal, control characters are escaped, and the text ends with a newline, so that the
+/// prompt starts on a line of its own.
 fn for_output(value: &SecretJson) -> Zeroizing<String> {
-    let mut text = value.plain();
-    if io::stdout().is_terminal() && !text.ends_with('\n') {
+    let text = value.plain();
+    if !io::stdout().is_terminal() {
+        return text;
+    }
+    let mut text = Zeroizing::new(printable(&text).into_owned());
+    if !text.ends_with('\n') {
         text.push('\n');
     }
     text
