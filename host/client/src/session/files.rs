@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, DirBuilder, File},
-    io,
+    io::{self, Read},
     os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::PathBuf,
 };
@@ -41,8 +41,8 @@ impl Directory {
     /// Reads a file in the folder. `None` if it does not exist.
     fn read(&self, name: &str) -> Result<Option<Zeroizing<String>>, SessionFileError> {
         let path = self.file(name);
-        match fs::read_to_string(&path) {
-            Ok(text) => Ok(Some(Zeroizing::new(text))),
+        match File::open(&path).and_then(read_limited) {
+            Ok(text) => Ok(Some(text)),
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(cause) => Err(SessionFileError::new(&path, "read", cause)),
         }
@@ -78,6 +78,16 @@ impl Directory {
             _ => Ok(()),
         }
     }
+}
+
+fn read_limited(file: File) -> io::Result<Zeroizing<String>> {
+    let mut text = Zeroizing::new(String::new());
+    let bytes = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
+    if bytes as u64 > FILE_BYTES_MAX {
+        let reason = format!("it is longer than {FILE_BYTES_MAX} bytes");
+        return Err(io::Error::other(reason));
+    }
+    Ok(text)
 }
 
 /// `settings.toml`. Relative paths are relative to its folder.
@@ -294,6 +304,9 @@ struct SessionJson {
 pub(super) const SETTINGS_FILE: &str = "settings.toml";
 
 const SESSION_FILE: &str = "session.json";
+
+/// The largest file in the folder, in bytes. Tokens are shorter than a request header.
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// The permission bits of group and others.
 const OTHERS: u32 = 0o077;
