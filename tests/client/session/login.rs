@@ -3,6 +3,10 @@
 use std::{
     fs,
     os::unix::fs::{PermissionsExt, symlink},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use keywright_harness::{
@@ -83,6 +87,8 @@ async fn a_user_logs_in_with_a_password_without_echo() {
     let shell = Shell::at(&server);
     let mut terminal = shell.on_terminal(&["login"]);
     terminal.expect("Username: ").type_line("developer");
+    let provider = format!("{}/identity", server.base_url());
+    terminal.expect(&format!("Logging in at the identity provider {provider}."));
     terminal.expect("Password: ");
     assert!(!terminal.echoes());
     terminal.type_line("developer-password");
@@ -102,6 +108,49 @@ async fn a_user_logs_in_with_a_password_without_echo() {
         .run_with(&["login", "--refresh-token"], refresh_token)
         .expect(0);
     third.run(&["find"]).expect(0);
+}
+
+#[test]
+fn a_password_goes_only_to_the_provider_shown_before_the_prompt() {
+    let addresses = Arc::new(AtomicUsize::new(0));
+    let stub = Stub::start(move |request, _, url| {
+        if request.line != "GET /info" {
+            return Reply::new(404, "{}");
+        }
+        let path = addresses.fetch_add(1, Ordering::SeqCst);
+        let info = json!({"auth-server": {"url": format!("{url}/{path}")}, "app": {"name": "x"}});
+        Reply::new(200, &info.to_string())
+    });
+    let shell = shell(&stub);
+    let mut terminal = shell.on_terminal(&["login", "--username", "u"]);
+    terminal
+        .expect("/0.")
+        .expect("Password: ")
+        .type_line("hunter2");
+    let (status, screen) = terminal.end();
+    assert_eq!(status, Some(5), "{screen}");
+    screen.assert_contains("identity provider has changed");
+    let requests = stub.requests().into_iter();
+    assert!(
+        requests
+            .map(|request| request.line)
+            .all(|line| line == "GET /info")
+    );
+}
+
+#[test]
+fn a_settings_file_or_session_over_1_mib_is_refused() {
+    let shell = Shell::new();
+    let folder = shell.file(".config/keywright");
+    fs::create_dir_all(&folder).unwrap();
+    for name in ["settings.toml", "session.json"] {
+        let file = folder.join(name);
+        fs::write(&file, " ".repeat(1024 * 1024 + 1)).unwrap();
+        let run = shell.run(&["find"]).expect(1);
+        run.errors
+            .assert_contains("it is longer than 1048576 bytes");
+        fs::remove_file(file).unwrap();
+    }
 }
 
 #[tokio::test]

@@ -18,6 +18,8 @@ use crate::Secret;
 #[derive(Default)]
 pub(super) struct Login {
     pub(super) grant: Option<Grant>,
+    /// The only identity provider that may get the grant, if set.
+    pub(super) provider: Option<String>,
     /// The source of the token, or `None` if a login issued it.
     pub(super) token_source: Option<String>,
     pub(super) on_new_tokens: Option<OnNewTokens>,
@@ -147,6 +149,7 @@ impl Login {
         let refreshed = access.state.tokens.as_ref();
         let refreshed = refreshed.filter(|_| matches!(grant, Grant::RefreshToken(_)));
         let issued_by = refreshed.and_then(|tokens| tokens.issued_by.as_deref());
+        let issued_by = issued_by.or(self.provider.as_deref());
         let mut tokens = match tokens_by_grant(provider, grant, issued_by).await {
             Ok(tokens) => tokens,
             Err(error) => {

@@ -66,6 +66,11 @@ impl Client {
         self.shared.transport.server()
     }
 
+    /// Returns the address of the server's identity provider, which gets the secrets of a login. The server chooses it.
+    pub async fn identity_provider(&self) -> Result<String, Error> {
+        self.shared.provider().url().await
+    }
+
     /// Logs in now instead of before the first request.
     pub async fn log_in(&self) -> Result<Tokens, Error> {
         self.shared.login.log_in(&self.shared.provider()).await
@@ -176,6 +181,12 @@ impl ClientBuilder {
     /// Logs in with this grant, before the first request and whenever the login has expired.
     pub fn grant(mut self, grant: Grant) -> Self {
         self.login.grant = Some(grant);
+        self
+    }
+
+    /// Logs in only while this is the address of the server's identity provider.
+    pub fn identity_provider(mut self, address: String) -> Self {
+        self.login.provider = Some(address);
         self
     }
 

@@ -218,7 +218,7 @@ impl IdentityProvider<'_> {
     }
 
     /// Returns the provider's address, as published by the server.
-    async fn url(&self) -> Result<String, Error> {
+    pub(super) async fn url(&self) -> Result<String, Error> {
         let call = Call::new(Method::GET, "/info");
         let send = || async { Ok(self.transport.send(&call, None).await) };
         let other_server = |cause| Error::OtherServer {

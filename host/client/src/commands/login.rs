@@ -11,7 +11,7 @@ use clap::Args;
 
 use super::run::{CommandError, Completion, Context, Run, help, reporting_retries};
 use crate::{
-    Client, Error, Grant, LoginOptions, Tokens, UserAction, input,
+    Client, Error, Grant, LoginOptions, Secret, Tokens, UserAction, input,
     new_file::SessionFileError,
     output,
     session::{Settings, StoredSession, TokenSource},
@@ -73,7 +73,12 @@ impl Run for Login {
             ));
         }
         let mut options = self.options(&settings);
-        let grant = self.grant(&settings).await?;
+        let mut prompts = Prompts {
+            settings: &settings,
+            provider: None,
+        };
+        let grant = self.grant(&mut prompts).await?;
+        let provider = prompts.provider;
         if let Some(Grant::ClientCredentials { client_id, .. }) = &grant {
             options.client_id = Some(client_id.clone());
             options.is_of_client = true;
@@ -85,7 +90,10 @@ impl Run for Login {
         let builder = reporting_retries(settings.anonymous_client()?);
         let mut refused = None;
         let (client, tokens) = if let Some(grant) = grant {
-            let builder = builder.grant(grant).login_options(options.clone());
+            let mut builder = builder.grant(grant).login_options(options.clone());
+            if let Some(provider) = provider {
+                builder = builder.identity_provider(provider);
+            }
             let client = builder.on_user_action(show_action).build()?;
             let tokens = client.log_in().await?;
             refused = refused_token(&settings, &tokens).await?;
@@ -129,7 +137,8 @@ impl Login {
     }
 
     /// Returns the grant, or `None` if only the client certificate identifies the caller.
-    async fn grant(self, settings: &Settings) -> Result<Option<Grant>, CommandError> {
+    async fn grant(self, prompts: &mut Prompts<'_>) -> Result<Option<Grant>, CommandError> {
+        let settings = prompts.settings;
         if self.user.device {
             return Ok(Some(Grant::DeviceCode));
         }
@@ -142,14 +151,14 @@ impl Login {
             &self.user.username,
         ) {
             let client_id = client_id.clone();
-            let client_secret = input::secret_line("Client secret").await?;
+            let client_secret = prompts.secret("Client secret").await?;
             return Ok(Some(Grant::ClientCredentials {
                 client_id,
                 client_secret,
             }));
         }
         if self.user.refresh_token {
-            let token = input::secret_line("Refresh token").await?;
+            let token = prompts.secret("Refresh token").await?;
             return Ok(Some(Grant::RefreshToken(token)));
         }
         let username = match self.user.username {
@@ -164,8 +173,28 @@ impl Login {
                 ));
             }
         };
-        let password = input::secret_line("Password").await?;
+        let password = prompts.secret("Password").await?;
         Ok(Some(Grant::Password { username, password }))
+    }
+}
+
+/// Prompts for the secrets of a login.
+struct Prompts<'a> {
+    settings: &'a Settings,
+    /// The identity provider that was shown before a prompt.
+    provider: Option<String>,
+}
+
+impl Prompts<'_> {
+    /// Reads a secret. Before a prompt, shows the identity provider that gets the secret, because the server chooses it.
+    async fn secret(&mut self, question: &str) -> Result<Secret, CommandError> {
+        if io::stdin().is_terminal() {
+            let client = reporting_retries(self.settings.anonymous_client()?).build()?;
+            let provider = client.identity_provider().await?;
+            output::note(&format!("Logging in at the identity provider {provider}."));
+            self.provider = Some(provider);
+        }
+        input::secret_line(question).await
     }
 }
 
