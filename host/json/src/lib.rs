@@ -49,7 +49,7 @@ pub fn utf8(bytes: &[u8]) -> Result<&str, JsonError> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JsonError {
     /// An object has this duplicate key, possibly with different escapes.
-    #[error("the key {0} occurs twice in an object")]
+    #[error("duplicate key `{0}`")]
     DuplicateKey(String),
     /// The text is valid JSON, but a field is missing or of another type.
     #[error("a field is missing or has the wrong type (line {line}, column {column})")]

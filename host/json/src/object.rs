@@ -134,7 +134,7 @@ mod tests {
                 r#"{"a":{"$serde_json::private::RawValue":"1"}}"#,
                 "reserved",
             ),
-            (r#"{"a":1,"a":2}"#, "occurs twice"),
+            (r#"{"a":1,"a":2}"#, "duplicate key `a`"),
             (&deep, "nested too deep"),
             ("[]", "must be an object"),
         ] {

@@ -38,7 +38,7 @@ impl Fault {
                 Some("nested too deep; at most 128 levels are allowed")
             }
             Self::Depth(_) | Self::None => None,
-            Self::DuplicateKey => Some("occurs twice"),
+            Self::DuplicateKey => Some("duplicate key"),
             Self::Malformed => Some("malformed"),
             // Some of these inputs are also nested too deep. Both errors contain this text.
             Self::ReservedKey => Some("the request body"),

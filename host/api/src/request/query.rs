@@ -36,7 +36,7 @@ pub(crate) enum QueryError {
     /// A required parameter is absent or empty.
     #[error("missing parameter: {0}")]
     Missing(&'static str),
-    #[error("the parameter {0} may be given only once")]
+    #[error("duplicate parameter: {0}")]
     Repeated(&'static str),
 }
 

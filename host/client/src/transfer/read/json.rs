@@ -79,7 +79,7 @@ impl<'de> Visitor<'de> for Document<'_, '_> {
             if field != "credentials" {
                 let IgnoredAny = fields.next_value()?;
             } else if self.0.has_credentials {
-                return Err(A::Error::custom("duplicate key credentials"));
+                return Err(A::Error::custom("duplicate key `credentials`"));
             } else {
                 self.0.has_credentials = true;
                 fields.next_value_seed(Credentials(self.0))?;

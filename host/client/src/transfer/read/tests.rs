@@ -165,7 +165,7 @@ fn invalid_entries_are_reported_and_the_others_are_read() {
         "entry 4, line 8 /d: the fields of value must be strings",
         "entry 5, line 9 /e: an alias refers to an undefined or invalid anchor; quote strings that start with an asterisk",
         "entry 6, line 10 /f: value must be a string",
-        "entry 7, line 11 /g: the key value occurs twice in a mapping",
+        "entry 7, line 11 /g: duplicate key `value`",
         "entry 8, line 12 /h: a YAML tag is not supported; remove the tag",
         "entry 9, line 13 /i: unknown field vaule; allowed fields are name, type, value, metadata, generated_by and parameters",
         "entry 10, line 14 /j: infinity and NaN are not allowed",

@@ -276,7 +276,7 @@ impl Builder {
             }
             if !keys.insert(key.text.to_string()) {
                 let key = shown_key(&key.text);
-                self.refuse(format!("the key {key} occurs twice in a mapping"));
+                self.refuse(format!("duplicate key `{key}`"));
             }
             entries.push((key.text.to_string(), value));
         }
