@@ -34,7 +34,9 @@ pub enum UseCaseError {
     InputNotFound(String),
     #[error("the values of the input credentials are larger than 1,048,576 bytes in total")]
     InputsTooLarge,
-    #[error("the certificate authority does not exist or the caller may not read it")]
+    #[error(
+        "the certificate authority does not exist, is not a certificate, or the caller may not read it"
+    )]
     IssuerNotFound,
     #[error("its certificate authority {0} was not regenerated")]
     IssuerNotRegenerated(CredentialName),
@@ -116,7 +118,9 @@ pub enum UseCaseError {
     Seal(#[from] SealError),
     #[error("the stored value is malformed")]
     StoredValueMalformed,
-    #[error("the certificate already has a transitional version; only one is allowed")]
+    #[error(
+        "the certificate already has a transitional version; complete its rotation, or clear its transitional flag"
+    )]
     TransitionalExists,
     #[error("too many bulk regenerations and steps of rotations are in progress; try again later")]
     TooManyBulkChanges,
@@ -138,7 +142,7 @@ pub enum UseCaseError {
     TransitionalVersionRefused(&'static str),
     #[error("the credential exists with type {0}; the type of a credential can't be changed")]
     TypeDiffers(CredentialType),
-    #[error("credentials of type {0} can't be generated")]
+    #[error("credentials of type {0} can only be set")]
     TypeNotGeneratable(CredentialType),
     #[error("type must be one of {}", .known.join(", "))]
     TypeUnknown { known: Vec<String> },

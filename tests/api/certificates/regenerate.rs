@@ -71,7 +71,7 @@ async fn a_second_transitional_version_is_400() {
         }
         let before = certificate.versions().await;
         let response = certificate.regenerate(body.clone()).await;
-        response.expect_error(400, "transitional");
+        response.expect_error(400, "clear its transitional flag");
         assert_eq!(certificate.versions().await, before);
     }
     certificate.regenerate(json!({})).await.expect(200);

@@ -83,7 +83,8 @@ async fn value_and_json_cannot_be_generated() {
             json!({"name": "/a", "type": credential_type}),
             json!({"name": "/a", "type": credential_type, "parameters": {}}),
         ] {
-            refused(&server, body).await;
+            let error = refused(&server, body).await;
+            error.assert_contains("can only be set");
         }
     }
 }

@@ -66,8 +66,8 @@ impl RegenerateCredentials {
     /// Regenerates a credential: adds a version generated from the parameters of the latest version, transitional or not.
     ///
     /// # Errors
-    /// [`UseCaseError::NotFound`]; [`UseCaseError::NotRegeneratable`] if the value was set and lacks required information, or its type
-    /// can only be set; or if the plugin fails.
+    /// [`UseCaseError::NotFound`]; [`UseCaseError::TypeNotGeneratable`]; [`UseCaseError::NotRegeneratable`] if the value was set
+    /// and lacks required information; or if the plugin fails.
     pub async fn credential(
         &self,
         caller: &Caller,
@@ -101,8 +101,7 @@ impl RegenerateCredentials {
         let newest = newest.into_iter().next().ok_or(UseCaseError::NotFound)?;
         let credential_type = &newest.credential_type;
         if credential_type.is_set_only() {
-            let reason = format!("credentials of type {credential_type} can only be set");
-            return Err(UseCaseError::NotRegeneratable(reason));
+            return Err(UseCaseError::TypeNotGeneratable(credential_type.clone()));
         }
         let generator = self.generation.types.generator(caller, credential_type)?;
         let generator = generator.as_ref();

@@ -43,7 +43,7 @@ async fn an_absent_ca_or_another_type_is_404_in_every_mode() {
     given::set_value(&server, "/text", "v").await;
     server.delete("/api/v1/data?name=/root").await.expect(204);
     for ca in ["/root", "/nowhere", "/text", "/not a name"] {
-        assert_refused(&server, ca, 404, "certificate authority").await;
+        assert_refused(&server, ca, 404, "is not a certificate").await;
     }
 }
 
