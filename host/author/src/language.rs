@@ -66,7 +66,12 @@ impl Language {
     pub(crate) fn of_project(folder: &Path) -> Result<Self, ProjectError> {
         let is_marked = |language: &Self| folder.join(language.mark()).is_file();
         let mut marked = Self::ALL.into_iter().filter(is_marked);
+        let is_folder = folder.is_dir();
         let folder = folder.display();
+        if !is_folder {
+            let what = format!("{folder} is not a folder; name the folder of a project");
+            return Err(ProjectError::new(what));
+        }
         let language = marked.next().ok_or_else(|| {
             ProjectError::new(format!(
                 "{folder} contains no plugin project: there is no Cargo.toml, plugin.c, package.json, plugin.py or go.mod; \

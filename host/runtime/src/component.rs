@@ -95,6 +95,7 @@ impl ComponentSource {
 /// Reads a file, up to one byte more than [`COMPONENT_BYTES_MAX`].
 fn read_file(path: &Path) -> Result<Vec<u8>, PluginRefusedError> {
     let unreadable = |cause: io::Error| match cause.kind() {
+        io::ErrorKind::IsADirectory => PluginRefusedError::ComponentIsFolder,
         io::ErrorKind::NotFound => PluginRefusedError::ComponentMissing,
         _ => PluginRefusedError::ComponentUnreadable(cause),
     };

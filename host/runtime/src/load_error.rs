@@ -58,6 +58,8 @@ impl Error for PluginLoadError {
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum PluginRefusedError {
+    #[error("it is a folder; name a component")]
+    ComponentIsFolder,
     #[error("the file does not exist; build the component or correct the path")]
     ComponentMissing,
     #[error("the file is larger than {bytes_max} bytes")]
@@ -88,7 +90,7 @@ pub enum PluginRefusedError {
     DerivedNotAllowed,
     #[error("invalid description: {0}; report this to its author")]
     DescriptionMalformed(&'static str),
-    #[error("sha256 must be 64 lower-case hexadecimal digits")]
+    #[error("must be 64 lower-case hexadecimal digits")]
     DigestMalformed,
     #[error(
         "its SHA-256 is {found}, but {expected} is configured; restore the pinned component, or correct sha256 if the \
@@ -130,7 +132,10 @@ pub enum PluginRefusedError {
         "its imports differ from this server's interfaces; rebuild it against this server's wit/"
     )]
     ImportDiffers(#[source] wasmtime::Error),
-    #[error("it imports {import}, which is not granted; if you trust it with that, add {grant:?} to its grants", grant = .grant.to_string())]
+    #[error(
+        "it imports {import}, which is not granted; if you trust it with this interface, add {grant:?} to its grants",
+        grant = .grant.to_string()
+    )]
     ImportNotGranted { import: String, grant: Grant },
     #[error("it imports {0}, which this server does not provide; use a component built without it")]
     ImportUnknown(String),

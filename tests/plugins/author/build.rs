@@ -141,7 +141,7 @@ fn folder_with_no_project_or_two_is_rejected() {
         }
         workshop.fails("build", 1, expected);
     }
-    workshop.fails("build absent", 1, "absent contains no plugin project");
+    workshop.fails("build absent", 1, "absent is not a folder");
 }
 
 #[test]

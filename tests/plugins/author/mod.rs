@@ -101,14 +101,16 @@ fn file_that_is_not_a_component_is_reported() {
         for (file, reported) in [
             (
                 "absent.wasm",
-                "reading absent.wasm: the file does not exist",
+                "loading absent.wasm: the file does not exist",
             ),
-            (".", ". is a folder; name a component"),
+            (".", "loading .: it is a folder; name a component"),
             ("module.wasm", "convert it to a component"),
         ] {
             workshop.fails(&format!("{verb} {file}"), 1, reported);
         }
     }
+    let reported = "reading .: it is a folder; name a component";
+    workshop.fails("push . oci://localhost:1/x:1", 1, reported);
 }
 
 /// Splits a shell command line that uses only single quotes.

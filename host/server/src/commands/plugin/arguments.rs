@@ -14,8 +14,7 @@ use indicatif::ProgressBar;
 use keywright_client::printable_json;
 use keywright_registry::{Cache, PinnedReference, RegistryHost, pull};
 use keywright_runtime::{
-    ComponentSource, Limits, LoadError, NoteReader, PluginRefusedError, PluginUnderTest, TestHost,
-    TestInputs,
+    ComponentSource, Limits, LoadError, NoteReader, PluginUnderTest, TestHost, TestInputs,
 };
 use serde_json::{Map, Value};
 
@@ -58,26 +57,17 @@ impl ComponentArguments {
         file: &Path,
         progress: &ProgressBar,
     ) -> Result<PluginUnderTest, StartupError> {
-        let doing = "loading the component";
         let component = file.to_owned().into_os_string().into_string();
         let location = component.ok().map(ComponentLocation::try_from).transpose();
-        let location = location.while_doing(doing)?;
+        let location = location.on_file("loading", file)?;
         let component = match location {
             Some(ComponentLocation::Registry(reference)) => self.pull(&reference)?,
-            _ if file.is_dir() => {
-                let what = format!("{} is a folder; name a component", file.display());
-                return Err(StartupError::new(what));
-            }
             _ if file.to_str().is_some_and(|text| text.contains("://")) => {
                 let what = format!(
                     "{}: components can't be loaded from this address; name a file or an oci:// reference",
                     file.display()
                 );
                 return Err(StartupError::new(what));
-            }
-            _ if !file.exists() => {
-                let cause = PluginRefusedError::ComponentMissing;
-                return Err(StartupError::file("reading", file, cause));
             }
             Some(ComponentLocation::File(_)) | None => ComponentSource::File(file.to_owned()),
         };
