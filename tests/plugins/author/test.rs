@@ -45,9 +45,12 @@ fn every_kind_of_weak_randomness_is_detected() {
     for (breaks, words) in [
         ("constant", "the field pepper is the same in"),
         ("too-few-drawn", "it drew 40 random bits for a value"),
-        ("unused", "it uses too few of the 256 bits that it draws"),
+        (
+            "unused",
+            "the plugin uses too few of the 256 bits that it draws",
+        ),
         ("repeated", "values are equal, which is implausible"),
-        ("biased", "1 positions never change"),
+        ("biased", "positions that never change: 1"),
     ] {
         let settings = json!({"breaks": breaks}).to_string();
         let tested = workshop.json(&["test", "careless.wasm", "--settings", &settings], 3);

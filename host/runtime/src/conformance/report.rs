@@ -36,8 +36,8 @@ impl EntropyReport {
 #[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum EntropyError {
     #[error(
-        "the frequencies of characters at each position of {values} values show that they can't hold more than \
-         {held_bits} random bits, but {declared_bits} are declared; {fixed_positions} positions never change"
+        "a value holds at most {held_bits} random bits, by the frequencies of characters at each position of {values} \
+         values, but {declared_bits} are declared; positions that never change: {fixed_positions}"
     )]
     Biased {
         values: u32,
@@ -70,8 +70,8 @@ pub enum EntropyError {
     )]
     Unrepeatable,
     #[error(
-        "only {effective_bits} of {flipped_bits} flipped random bits changed the value; it uses too few of the {drawn_bits} bits \
-         that it draws, and declares {declared_bits}"
+        "only {effective_bits} of {flipped_bits} flipped random bits changed the value; the plugin uses too few of the {drawn_bits} \
+         bits that it draws, and declares {declared_bits}"
     )]
     Unused {
         flipped_bits: u32,
