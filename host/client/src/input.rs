@@ -35,9 +35,9 @@ pub(crate) fn name(argument: &str) -> Result<String, String> {
 
 /// Parses a whole number that is not negative.
 pub(crate) fn number<T: FromStr>(argument: &str) -> Result<T, String> {
-    let bits = 8 * size_of::<T>();
+    let max = u64::MAX >> (64 - 8 * size_of::<T>());
     let number = argument.parse();
-    number.map_err(|_| format!("must be a whole number of at most {bits} bits"))
+    number.map_err(|_| format!("must be a whole number from 0 to {max}"))
 }
 
 /// Parses a number of concurrent requests.

@@ -99,12 +99,23 @@ async fn fields_are_read_from_files_and_passwords_from_a_pipe() {
         json_of(shell.run_with(&key, "a key"))["value"]["private_key"],
         "a key"
     );
-    for (line, status) in [
-        ("set /key -t rsa --private-key absent", 1),
-        ("set /a -t rsa --value x --public-key y", 2),
+    shell
+        .run(&words("set /key -t rsa --private-key absent"))
+        .expect(1);
+    for line in [
+        "set /a -t rsa --value x --public-key y",
+        "set /a -t rsa --value-file x --public-key y",
     ] {
-        shell.run(&words(line)).expect(status);
+        let conflict = shell.run(&words(line)).expect(2);
+        conflict.errors.assert_contains("--public-key");
+        conflict.errors.assert_lacks("--certificate");
     }
+    let number = shell
+        .run(&words("generate /a -t password --length -"))
+        .expect(2);
+    number
+        .errors
+        .assert_contains("from 0 to 18446744073709551615");
 }
 
 #[tokio::test]

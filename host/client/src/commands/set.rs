@@ -32,10 +32,10 @@ pub struct Set {
     #[arg(long = "type", short = 't', value_name = "TYPE")]
     credential_type: String,
     /// File to read the value from; `-` for standard input.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = FIELDS)]
     value_file: Option<PathBuf>,
     /// The value. Not for secrets: other users of this machine can see it, and the shell's history keeps it.
-    #[arg(long, value_name = "VALUE", conflicts_with = "value_file")]
+    #[arg(long, value_name = "VALUE", conflicts_with = "value_file", conflicts_with_all = FIELDS)]
     value: Option<String>,
     #[command(flatten)]
     fields: Fields,
@@ -44,9 +44,18 @@ pub struct Set {
     metadata: Option<SecretJson>,
 }
 
+/// The options in [`Fields`]. A conflict with their group would list all of them in the error.
+const FIELDS: [&str; 6] = [
+    "username",
+    "certificate",
+    "private_key",
+    "public_key",
+    "ca",
+    "ca_name",
+];
+
 /// The fields of a value, one by one.
 #[derive(Debug, Args)]
-#[group(multiple = true, conflicts_with_all = ["value", "value_file"])]
 struct Fields {
     /// Name of a user; the password is read from a prompt or standard input.
     #[arg(long, value_name = "NAME")]
