@@ -53,6 +53,7 @@ fn each_error_names_its_setting() {
     ] {
         fs::write(layout.path("etc/keywright").join(file), contents).unwrap();
     }
+    fs::write(layout.path("etc/keywright/binary.key"), [0xff; 32]).unwrap();
     let same = layout.path("etc/keywright/same.key");
     fs::copy(key_file("encryption.key"), same).unwrap();
     let variables = [

@@ -12,6 +12,7 @@ use figment::{
     value::UncasedStr,
 };
 
+use super::values::read_text;
 use crate::started::StartupError;
 
 /// A section of the configuration.
@@ -47,10 +48,7 @@ pub(crate) fn read(path: &Path) -> Result<Figment, StartupError> {
         Err(cause) => return Err(StartupError::file("reading", path, cause)),
     }
     let refused = |cause: String| StartupError::file("reading the configuration", path, cause);
-    let text = fs::read_to_string(path).map_err(|cause| match cause.kind() {
-        io::ErrorKind::InvalidData => refused("the file is not UTF-8".to_owned()),
-        _ => refused(cause.to_string()),
-    })?;
+    let text = read_text(path).map_err(|cause| refused(cause.to_string()))?;
     text.parse::<toml::Table>().map_err(|cause| {
         let before = cause.span().and_then(|span| text.get(..span.start));
         let line = before.map_or(1, |before| before.matches('\n').count() + 1);

@@ -242,13 +242,19 @@ impl<'a> SecretSource<'a> {
                 StartupError::new(format!("the environment variable {name} is not set"))
             }),
             Self::File(path) => {
-                let text = fs::read_to_string(path)
-                    .map(Zeroizing::new)
-                    .on_file(doing, path)?;
+                let text = read_text(path).map(Zeroizing::new).on_file(doing, path)?;
                 Ok(Secret::new(text.trim_end_matches(['\r', '\n']).to_owned()))
             }
         }
     }
+}
+
+/// Reads a text file.
+pub(super) fn read_text(path: &Path) -> io::Result<String> {
+    fs::read_to_string(path).map_err(|cause| match cause.kind() {
+        io::ErrorKind::InvalidData => io::Error::new(cause.kind(), "the file is not UTF-8"),
+        _ => cause,
+    })
 }
 
 #[cfg(test)]
