@@ -170,7 +170,7 @@ async fn forged_callbacks_of_one_address_leave_logins_to_others() {
             .insert("__Host-keywright-login".to_owned(), cookie);
         forged.spawn(async move { browser.get("/console/callback?state=state&code=a").await });
     }
-    // As soon as some are refused, the others have all permits that they can have.
+    // Once some are refused, the others hold all permits of their address.
     for _ in 0..4 {
         forged.join_next().await.unwrap().unwrap().expect(503);
     }

@@ -104,7 +104,7 @@ pub fn key_file(name: &str) -> PathBuf {
     workspace().join("tests/keys").join(name)
 }
 
-/// Assertions on a text that name it if they fail.
+/// Assertions that print the text if they fail.
 pub trait Text {
     /// Asserts that the text contains another one.
     fn assert_contains(&self, part: &str);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::Workshop;
 
-/// The text in the component `versioned` that its releases differ in.
+/// The text in which releases of the component `versioned` differ.
 const OLD: &str = "release: 1.0.0";
 
 impl Workshop {

@@ -286,7 +286,7 @@ impl IntoResponse for TokenError {
 }
 
 impl TokenError {
-    /// Returns the reason for a caller that is not the sender of the token.
+    /// Returns the reason, for callers other than the sender of the token.
     fn into_reason(self) -> String {
         match self {
             Self::Invalid(reason) => reason.to_owned(),

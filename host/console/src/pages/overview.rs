@@ -90,7 +90,7 @@ impl Summary {
         html! {
             section aria-labelledby="expiry" {
                 h2 id="expiry" { "Expiry" }
-                p { "The certificates and other credentials with an expiry that you may read. A certificate counts as expired as soon as a CA above it has expired. If a plugin sets a time for rotation, that time counts instead of the expiry." }
+                p { "The certificates and other expiring credentials that you may read. A certificate counts as expired as soon as a CA above it has expired. If a plugin sets a time for rotation, that time counts instead of the expiry." }
                 dl.counts {
                     div { dt { a href=(link_to_due(0)) { "Expired" } } dd { (self.expired) } }
                     @for (days, count) in self.within {

@@ -75,7 +75,7 @@ impl Tls {
     }
 
     /// Returns the facts of the client certificate, if the client presented one. A certificate that can't be parsed identifies
-    /// no client. The certificate expires with the first certificate of its chain: the connection may stay open longer.
+    /// no client. Its expiry is the earliest in its chain: the connection may stay open longer.
     pub(crate) fn client_certificate(
         &self,
         session: &ServerConnection,

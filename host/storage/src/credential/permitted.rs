@@ -35,7 +35,7 @@ pub(super) async fn read(
     }
 }
 
-/// Reads on one snapshot of the database, in place.
+/// Reads on one snapshot of the database, on the caller's thread.
 async fn from_sqlite(
     readers: &SqliteReaders,
     read: PermittedRead<'_>,

@@ -234,7 +234,7 @@ async fn a_deleted_version_leaves_no_rows() {
         let name = CredentialName::from_stored(name.to_owned());
         fixture.database.delete(&name).await.unwrap().unwrap()
     };
-    // The input does not belong to the versions that were derived from it.
+    // Deleting an input keeps the rows of the versions that were derived from it.
     delete("/in").await;
     assert_eq!(fixture.count(COUNT).await, 4);
     delete("/derived").await;

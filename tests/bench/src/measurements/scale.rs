@@ -47,7 +47,7 @@ enum Request {
     FindByPath,
     /// By a word that has little in common with other names.
     FindByName,
-    /// By a text whose parts mostly occur in all names.
+    /// By a text most of whose trigrams occur in all names.
     FindByLongName,
 }
 
@@ -131,7 +131,7 @@ async fn compare(
     Ok(())
 }
 
-/// The maximum ratio of the times for a large store and the smallest one, with results of the same size.
+/// The maximum ratio of the time in a large store to the time in the smallest, for results of the same size.
 const RATIO_MAX: f64 = 1.5;
 
 const REQUESTS: [Request; 6] = [
