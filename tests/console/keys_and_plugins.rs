@@ -246,16 +246,21 @@ async fn the_overview_lists_cas_with_a_transitional_version() {
         set.expect(200);
         server.post(&path, transitional).await.expect(200);
     };
-    for number in 0..20 {
-        rotate(&format!("/ca/{number:02}")).await;
+    let leaf = json!({"common_name": "leaf", "self_sign": true});
+    server.generated("/ca/leaf", "certificate", leaf).await;
+    let transitional = server.regenerate_as_transitional("/ca/leaf").await;
+    transitional.expect(200);
+    let oldest: Vec<_> = (0..20).map(|number| format!("/ca/{number:02}")).collect();
+    for name in &oldest {
+        rotate(name).await;
     }
     let more = "Only the 20 oldest CAs are shown.";
     let page = browser.page(OVERVIEW).await;
-    assert_eq!(listed_cas(&page).len(), 20);
+    assert_eq!(listed_cas(&page), oldest);
     page.assert_lacks(more);
     rotate("/ca/20").await;
     let page = browser.page(OVERVIEW).await;
-    assert_eq!(listed_cas(&page).len(), 20);
+    assert_eq!(listed_cas(&page), oldest);
     page.assert_contains(more);
     let mut guest = Browser::logged_in(&server, GUEST).await;
     server.grant("/ca/20", GUEST_ACTOR, &["read"]).await;

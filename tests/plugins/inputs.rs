@@ -111,6 +111,15 @@ async fn converge_and_bulk_regenerate_derive_again_from_a_new_input() {
     let restricted = find_derived_from(&server, "/input&path=/b").await;
     assert_eq!(restricted, json!([]));
 
+    // A credential is listed once, and only if its latest version is derived.
+    let twice = json!({"from": ["/INPUT", "input"]});
+    for (parameters, expected) in [(twice, json!([["/path/c", false]])), (json!({}), json!([]))] {
+        let made = server.generate_in_mode("overwrite", "/path/c", TYPE, parameters);
+        made.await.expect(200);
+        let restricted = find_derived_from(&server, "/input&path=/path").await;
+        assert_eq!(restricted, expected);
+    }
+
     for (is_dry_run, expected) in [
         (true, json!(["/b"])),
         (false, json!(["/b"])),

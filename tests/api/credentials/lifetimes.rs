@@ -137,6 +137,11 @@ async fn a_search_by_expiry_finds_values_of_any_type() {
     server.regenerated("/a/made").await;
     let found = expiring(&server, "path=/a&expires-within-days=20").await;
     assert_eq!(found, []);
+    let settings = format!("rotate_after = {}", 10 * DAY);
+    server.reload_plugins(&options(&settings)).await;
+    let rotating = row(&generate(&server, "/a/rotating").await);
+    let found = expiring(&server, "path=/a&expires-within-days=20").await;
+    assert_eq!(found, [rotating]);
 }
 
 #[tokio::test]
