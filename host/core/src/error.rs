@@ -142,7 +142,7 @@ pub enum UseCaseError {
     TransitionalVersionRefused(&'static str),
     #[error("the credential exists with type {0}; the type of a credential can't be changed")]
     TypeDiffers(CredentialType),
-    #[error("credentials of type {0} can only be set")]
+    #[error("credentials of type {0} can't be generated")]
     TypeNotGeneratable(CredentialType),
     #[error("type must be one of {}", .known.join(", "))]
     TypeUnknown { known: Vec<String> },

@@ -84,7 +84,7 @@ async fn value_and_json_cannot_be_generated() {
             json!({"name": "/a", "type": credential_type, "parameters": {}}),
         ] {
             let error = refused(&server, body).await;
-            error.assert_contains("can only be set");
+            error.assert_contains("can't be generated");
         }
     }
 }
