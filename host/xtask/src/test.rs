@@ -32,13 +32,15 @@ pub(crate) fn test(arguments: &[String]) -> Result<()> {
             .args(given_or(arguments, skips))
             .envs(ON_POSTGRES),
     )?;
-    report("tests of the client with PostgreSQL");
-    step::run(
-        cargo_test()
-            .args(["--workspace", "--test", "client"])
-            .args(given_or(arguments, CLIENT_ON_POSTGRES.into_iter()))
-            .envs(ON_POSTGRES),
-    )?;
+    report("other tests with PostgreSQL");
+    for (suite, filters) in OTHERS_ON_POSTGRES {
+        step::run(
+            cargo_test()
+                .args(["--workspace", "--test", suite])
+                .args(given_or(arguments, filters.iter().copied()))
+                .envs(ON_POSTGRES),
+        )?;
+    }
     report("tests of the example");
     step::run(cargo_test().args(["--manifest-path", EXAMPLE_MANIFEST]))?;
     report("all tests passed");
@@ -112,12 +114,20 @@ const NOT_ON_POSTGRES: [&str; 15] = [
     "compatibility::scalars::",
 ];
 
-/// The client's tests that also run on PostgreSQL, because they depend on the order, paging and transactions of the database.
-const CLIENT_ON_POSTGRES: [&str; 4] = [
-    "certificates::rotate::",
-    "find_lists_",
-    "survive_a_round_trip",
-    "piped_into_an_import",
+/// The tests of other suites that also run on PostgreSQL, because they depend on the statements, order, paging and transactions of
+/// the database.
+const OTHERS_ON_POSTGRES: [(&str, &[&str]); 3] = [
+    (
+        "client",
+        &[
+            "certificates::rotate::",
+            "find_lists_",
+            "survive_a_round_trip",
+            "piped_into_an_import",
+        ],
+    ),
+    ("console", &["the_overview_"]),
+    ("plugins", &["derive_again_from_a_new_input"]),
 ];
 
 /// Refreshes the golden files: the tests that compare them write them if the variable is set.
@@ -147,11 +157,9 @@ mod tests {
 
     #[test]
     fn each_filter_on_postgresql_matches_a_module_or_a_test() {
-        let suites = [
-            ("tests/api", &NOT_ON_POSTGRES[..]),
-            ("tests/client", &CLIENT_ON_POSTGRES),
-        ];
-        for (suite, filters) in suites {
+        let suites = [("api", &NOT_ON_POSTGRES[..])];
+        for (suite, filters) in suites.into_iter().chain(OTHERS_ON_POSTGRES) {
+            let suite = &format!("tests/{suite}");
             for filter in filters {
                 let is_matched = match filter.strip_suffix("::") {
                     Some(module) => {
