@@ -162,6 +162,11 @@ async fn components_that_are_too_complex_are_rejected_on_load() {
 fn hostile_components() -> Vec<(Vec<u8>, &'static str)> {
     let component = |fields: &str| wat::parse_str(format!("(component {fields})")).unwrap();
     let functions = "(func)".repeat(300_000);
+    // A few hundred kilobytes of code, for which the compiler would need gigabytes of memory or minutes.
+    let choices = "(drop (if (result i32) (local.get 0) (then i32.const 1) (else i32.const 2)))";
+    let choices = format!("(func (param i32) {})", choices.repeat(20_000));
+    let calls = "(call_indirect (local.get 0))".repeat(150_000);
+    let calls = format!("(table 1 funcref) (func (param i32) {calls})");
     // Each level instantiates the previous one twice.
     let doubling = (0..40).fold(String::new(), |inner, _| {
         format!("(component {inner}) (instance (instantiate 0)) (instance (instantiate 0))")
@@ -173,6 +178,14 @@ fn hostile_components() -> Vec<(Vec<u8>, &'static str)> {
         (
             component(&format!("(core module {functions})")),
             "it has more than 40000 functions",
+        ),
+        (
+            component(&format!("(core module {choices})")),
+            "it has more than 40000000 pairs of values that blocks pass in the same function",
+        ),
+        (
+            component(&format!("(core module {calls})")),
+            "it has more than 1000000000 pairs of branches in the same function",
         ),
         (component(&doubling), "it has more than 1000 instances"),
         (deep, "nesting is too deep"),

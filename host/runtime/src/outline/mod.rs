@@ -174,9 +174,15 @@ mod tests {
         [vec![1], number(count), vec![0x7f, 0x0b]].concat()
     }
 
-    fn body_of_loops(count: usize) -> Vec<u8> {
-        [vec![0], [3, 0x40, 0x0b].repeat(count), vec![0x0b]].concat()
+    /// Returns a function body that repeats these instructions.
+    fn body_of(count: usize, instructions: &[u8]) -> Vec<u8> {
+        [vec![0], instructions.repeat(count), vec![0x0b]].concat()
     }
+
+    const LOOP: [u8; 3] = [3, 0x40, 0x0b];
+    const IF: [u8; 5] = [0x41, 0, 4, 0x40, 0x0b];
+    const BLOCK_WITH_RESULT: [u8; 6] = [2, 0x7f, 0x41, 0, 0x0b, 0x1a];
+    const INDIRECT_CALL: [u8; 5] = [0x41, 0, 0x11, 0, 0];
 
     /// Returns a component with a function that has a parameter, `locals` local variables, and a block with `results` results and
     /// `branches` branches to its end.
@@ -274,8 +280,9 @@ mod tests {
         let declared = 50_000;
         let in_one = locals(declared).len() + declared;
         let many = limit(CODE_BYTES_MAX) / in_one;
-        let branch_pairs =
+        let label_pairs =
             Some("pairs of branches to the same label, for each value that they may merge");
+        let passed_pairs = Some("pairs of values that blocks pass in the same function");
         let merge_pairs = Some("pairs of values that branches to the same label may merge");
         for (component, expected) in [
             (of_functions(limit(FUNCTIONS_MAX), &empty), None),
@@ -292,20 +299,35 @@ mod tests {
                 of_functions(many + 1, &locals(declared)),
                 Some("bytes of code"),
             ),
-            (of_functions(1, &body_of_loops(3_162)), None),
+            (of_functions(1, &body_of(3_162, &LOOP)), None),
             (
-                of_functions(1, &body_of_loops(3_163)),
+                of_functions(1, &body_of(3_163, &LOOP)),
                 Some("pairs of loops in the same function"),
             ),
-            (of_functions(2, &body_of_loops(2_236)), None),
+            (of_functions(2, &body_of(2_236, &LOOP)), None),
             (
-                of_functions(2, &body_of_loops(2_237)),
+                of_functions(2, &body_of(2_237, &LOOP)),
                 Some("pairs of loops in the same function"),
+            ),
+            (of_functions(1, &body_of(31_622, &IF)), None),
+            (
+                of_functions(1, &body_of(31_623, &IF)),
+                Some("pairs of branches in the same function"),
+            ),
+            (of_functions(1, &body_of(6_324, &BLOCK_WITH_RESULT)), None),
+            (
+                of_functions(1, &body_of(6_325, &BLOCK_WITH_RESULT)),
+                passed_pairs,
+            ),
+            (of_functions(2, &body_of(4_472, &INDIRECT_CALL)), None),
+            (
+                of_functions(2, &body_of(4_473, &INDIRECT_CALL)),
+                passed_pairs,
             ),
             // 2 values: 14,142² is below 200,000,000.
             (merging(0, 1, 14_142), None),
-            (merging(0, 1, 14_143), branch_pairs),
-            (merging(1, 0, 14_143), branch_pairs),
+            (merging(0, 1, 14_143), label_pairs),
+            (merging(1, 0, 14_143), label_pairs),
             // 1,000 values: 141² is below 20,000.
             (merging(0, 999, 141), None),
             (merging(0, 999, 142), merge_pairs),

@@ -17,10 +17,16 @@ pub(super) const CODE_BYTES_MAX: u64 = 32 << 20;
 /// The maximum number of pairs of loops in the same function: the sum of the squares of the functions' loops, to which the time
 /// for compilation is proportional. An interpreter of JavaScript has about 450,000.
 pub(super) const LOOP_PAIRS_MAX: u64 = 10_000_000;
+/// The maximum number of pairs of branches in the same function: the sum of the squares of the functions' branches. The time for
+/// compilation can be proportional to it. An interpreter of JavaScript has about 180,000,000.
+pub(super) const BRANCH_PAIRS_MAX: u64 = 1_000_000_000;
+/// The maximum number of pairs of values that blocks of the same function return, or loops receive. The memory for compilation is
+/// proportional to it. An interpreter of JavaScript has about 4,000,000.
+pub(super) const PASSED_PAIRS_MAX: u64 = 40_000_000;
 /// The maximum number of pairs of branches to the same label, for each value that they may merge: a local variable, or a value
 /// that they pass to the label. The time for compilation is proportional to it. An interpreter of JavaScript has about
 /// 92,000,000.
-pub(super) const BRANCH_PAIRS_MAX: u64 = 400_000_000;
+pub(super) const LABEL_PAIRS_MAX: u64 = 400_000_000;
 /// The maximum number of pairs of values that branches to the same label may merge. An interpreter of JavaScript has about
 /// 4,000,000,000.
 pub(super) const MERGE_PAIRS_MAX: u64 = 20_000_000_000;
@@ -50,6 +56,8 @@ pub(super) struct Size {
     code_bytes: u64,
     loop_pairs: u64,
     branch_pairs: u64,
+    passed_pairs: u64,
+    label_pairs: u64,
     merge_pairs: u64,
     modules: u64,
     declarations: u64,
@@ -125,54 +133,19 @@ impl Size {
         for local in body.get_locals_reader()? {
             locals += u64::from(local?.0);
         }
-        // The innermost label is the last.
-        let mut labels = vec![Label::new(locals, own.map_or(0, |own| own.results().len()))];
-        let mut loops = 0_u64;
+        let mut branches = Branches::new(locals, own.map_or(0, |own| own.results().len()));
         for operator in body.get_operators_reader()? {
-            match operator? {
-                Operator::Loop { blockty } => {
-                    loops += 1;
-                    let passed = match blockty {
-                        BlockType::FuncType(index) => {
-                            type_of(index).map_or(0, |of| of.params().len())
-                        }
-                        BlockType::Empty | BlockType::Type(_) => 0,
-                    };
-                    labels.push(Label::new(locals, passed));
-                }
-                Operator::Block { blockty }
-                | Operator::If { blockty }
-                | Operator::Try { blockty } => {
-                    labels.push(Label::new(locals, results(blockty, type_of)));
-                }
-                Operator::TryTable { try_table } => {
-                    labels.push(Label::new(locals, results(try_table.ty, type_of)));
-                }
-                Operator::Br { relative_depth } | Operator::BrIf { relative_depth } => {
-                    branch(&mut labels, relative_depth);
-                }
-                Operator::BrTable { targets } => {
-                    let mut depths = targets.targets().collect::<wasmparser::Result<Vec<_>>>()?;
-                    depths.push(targets.default());
-                    depths.sort_unstable();
-                    // The compiler merges equal targets.
-                    depths.dedup();
-                    for depth in depths {
-                        branch(&mut labels, depth);
-                    }
-                }
-                Operator::End => {
-                    if let Some(Label { branches, values }) = labels.pop() {
-                        let pairs = (branches * branches).saturating_mul(values);
-                        self.branch_pairs = self.branch_pairs.saturating_add(pairs);
-                        let pairs = pairs.saturating_mul(values);
-                        self.merge_pairs = self.merge_pairs.saturating_add(pairs);
-                    }
-                }
-                _ => {}
-            }
+            branches.add(&operator?, type_of)?;
         }
-        self.loop_pairs = self.loop_pairs.saturating_add(loops * loops);
+        for (pairs, more) in [
+            (&mut self.loop_pairs, squared(branches.loops)),
+            (&mut self.branch_pairs, squared(branches.count)),
+            (&mut self.passed_pairs, squared(branches.passed)),
+            (&mut self.label_pairs, branches.label_pairs),
+            (&mut self.merge_pairs, branches.merge_pairs),
+        ] {
+            *pairs = pairs.saturating_add(more);
+        }
         Ok(())
     }
 
@@ -199,8 +172,18 @@ impl Size {
             ),
             (
                 self.branch_pairs,
-                "pairs of branches to the same label, for each value that they may merge",
+                "pairs of branches in the same function",
                 BRANCH_PAIRS_MAX,
+            ),
+            (
+                self.passed_pairs,
+                "pairs of values that blocks pass in the same function",
+                PASSED_PAIRS_MAX,
+            ),
+            (
+                self.label_pairs,
+                "pairs of branches to the same label, for each value that they may merge",
+                LABEL_PAIRS_MAX,
             ),
             (
                 self.merge_pairs,
@@ -408,6 +391,19 @@ fn function_bytes(body: &FunctionBody<'_>) -> wasmparser::Result<u64> {
     Ok(bytes)
 }
 
+/// The loops and branches of a function, counted while it is read.
+struct Branches {
+    /// The open labels, the innermost last.
+    labels: Vec<Label>,
+    locals: u64,
+    loops: u64,
+    count: u64,
+    /// The values that blocks return and loops receive.
+    passed: u64,
+    label_pairs: u64,
+    merge_pairs: u64,
+}
+
 /// A label in a function.
 struct Label {
     branches: u64,
@@ -415,20 +411,99 @@ struct Label {
     values: u64,
 }
 
-impl Label {
-    fn new(locals: u64, passed: usize) -> Self {
-        Self {
+impl Branches {
+    fn new(locals: u64, results: usize) -> Self {
+        let mut branches = Self {
+            labels: Vec::new(),
+            locals,
+            loops: 0,
+            count: 0,
+            passed: 0,
+            label_pairs: 0,
+            merge_pairs: 0,
+        };
+        branches.open(results);
+        branches
+    }
+
+    fn add<'t>(
+        &mut self,
+        operator: &Operator<'_>,
+        type_of: impl Fn(u32) -> Option<&'t FuncType>,
+    ) -> wasmparser::Result<()> {
+        match operator {
+            Operator::Loop { blockty } => {
+                self.loops += 1;
+                self.open(match *blockty {
+                    BlockType::FuncType(index) => type_of(index).map_or(0, |of| of.params().len()),
+                    BlockType::Empty | BlockType::Type(_) => 0,
+                });
+            }
+            Operator::If { blockty } => {
+                self.count += 1;
+                self.open(results(*blockty, type_of));
+            }
+            Operator::Block { blockty } | Operator::Try { blockty } => {
+                self.open(results(*blockty, type_of));
+            }
+            Operator::TryTable { try_table } => self.open(results(try_table.ty, type_of)),
+            Operator::Br { relative_depth } | Operator::BrIf { relative_depth } => {
+                self.branch(*relative_depth);
+            }
+            Operator::BrTable { targets } => {
+                let mut depths = targets.targets().collect::<wasmparser::Result<Vec<_>>>()?;
+                depths.push(targets.default());
+                depths.sort_unstable();
+                // The compiler merges equal targets.
+                depths.dedup();
+                for depth in depths {
+                    self.branch(depth);
+                }
+            }
+            // The compiler adds a branch that passes a value.
+            Operator::CallIndirect { .. }
+            | Operator::ReturnCallIndirect { .. }
+            | Operator::MemoryGrow { .. }
+            | Operator::TableGet { .. }
+            | Operator::TableGrow { .. } => {
+                self.count += 1;
+                self.passed += 1;
+            }
+            Operator::End => self.close(),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, passed: usize) {
+        let passed = passed as u64;
+        self.passed += passed;
+        self.labels.push(Label {
             branches: 0,
-            values: locals + passed as u64,
+            values: self.locals + passed,
+        });
+    }
+
+    fn close(&mut self) {
+        if let Some(Label { branches, values }) = self.labels.pop() {
+            let pairs = squared(branches).saturating_mul(values);
+            self.label_pairs = self.label_pairs.saturating_add(pairs);
+            let pairs = pairs.saturating_mul(values);
+            self.merge_pairs = self.merge_pairs.saturating_add(pairs);
+        }
+    }
+
+    /// Counts a branch. Skips a label that does not exist, which the compiler refuses.
+    fn branch(&mut self, depth: u32) {
+        self.count += 1;
+        if let Some(label) = self.labels.iter_mut().nth_back(depth as usize) {
+            label.branches += 1;
         }
     }
 }
 
-/// Counts a branch. Skips a label that does not exist, which the compiler refuses.
-fn branch(labels: &mut [Label], depth: u32) {
-    if let Some(label) = labels.iter_mut().nth_back(depth as usize) {
-        label.branches += 1;
-    }
+fn squared(number: u64) -> u64 {
+    number.saturating_mul(number)
 }
 
 /// Returns the number of results of a block.
