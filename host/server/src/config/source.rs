@@ -12,7 +12,6 @@ use figment::{
     value::UncasedStr,
 };
 
-use super::values::read_text;
 use crate::started::StartupError;
 
 /// A section of the configuration.
@@ -28,6 +27,14 @@ pub(crate) trait Section {
             *path = folder.join(&*path);
         }
     }
+}
+
+/// Reads a text file.
+pub(super) fn read_text(path: &Path) -> io::Result<String> {
+    fs::read_to_string(path).map_err(|cause| match cause.kind() {
+        io::ErrorKind::InvalidData => io::Error::new(cause.kind(), "the file is not UTF-8"),
+        _ => cause,
+    })
 }
 
 /// Reads the file and the environment without validating the settings. An error never repeats the contents, which may be

@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    fmt, fs, io,
+    fmt, io,
     net::{IpAddr, SocketAddr, ToSocketAddrs},
     path::Path,
     str::FromStr,
@@ -17,7 +17,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::findings::Findings;
+use super::{findings::Findings, source::read_text};
 use crate::started::{StartupContext, StartupError};
 
 /// A number with the default `DEFAULT`. The check of the configuration against its schema rejects numbers that are not from `MIN`
@@ -247,14 +247,6 @@ impl<'a> SecretSource<'a> {
             }
         }
     }
-}
-
-/// Reads a text file.
-pub(super) fn read_text(path: &Path) -> io::Result<String> {
-    fs::read_to_string(path).map_err(|cause| match cause.kind() {
-        io::ErrorKind::InvalidData => io::Error::new(cause.kind(), "the file is not UTF-8"),
-        _ => cause,
-    })
 }
 
 #[cfg(test)]
