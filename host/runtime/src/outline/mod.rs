@@ -280,10 +280,6 @@ mod tests {
         let declared = 50_000;
         let in_one = locals(declared).len() + declared;
         let many = limit(CODE_BYTES_MAX) / in_one;
-        let label_pairs =
-            Some("pairs of branches to the same label, for each value that they may merge");
-        let passed_pairs = Some("pairs of values that blocks pass in the same function");
-        let merge_pairs = Some("pairs of values that branches to the same label may merge");
         for (component, expected) in [
             (of_functions(limit(FUNCTIONS_MAX), &empty), None),
             (
@@ -299,6 +295,34 @@ mod tests {
                 of_functions(many + 1, &locals(declared)),
                 Some("bytes of code"),
             ),
+            (modules(limit(MODULES_MAX)), None),
+            (modules(limit(MODULES_MAX) + 1), Some("modules")),
+            (canonical(limit(CANONICAL_FUNCTIONS_MAX)), None),
+            (
+                canonical(limit(CANONICAL_FUNCTIONS_MAX) + 1),
+                Some("canonical functions"),
+            ),
+            (types(limit(DECLARATIONS_MAX)), None),
+            (types(limit(DECLARATIONS_MAX) + 1), Some("declarations")),
+            (elements(limit(ELEMENTS_MAX) - 1), None),
+            (elements(limit(ELEMENTS_MAX)), Some("elements")),
+            (exporting(limit(DECLARATIONS_MAX)), Some("declarations")),
+            (instantiating(limit(DECLARATIONS_MAX)), Some("declarations")),
+            (declaring(limit(TYPE_BYTES_MAX) / 2 - 4), None),
+            (declaring(limit(TYPE_BYTES_MAX) / 2), Some("bytes of types")),
+            (recursive(limit(TYPE_BYTES_MAX) / 3), Some("bytes of types")),
+        ] {
+            assert_eq!(refused(&component), expected);
+        }
+    }
+
+    #[test]
+    fn pairs_in_functions_are_allowed_up_to_each_limit() {
+        let label_pairs =
+            Some("pairs of branches to the same label, for each value that they may merge");
+        let passed_pairs = Some("pairs of values that blocks pass in the same function");
+        let merge_pairs = Some("pairs of values that branches to the same label may merge");
+        for (component, expected) in [
             (of_functions(1, &body_of(3_162, &LOOP)), None),
             (
                 of_functions(1, &body_of(3_163, &LOOP)),
@@ -332,22 +356,6 @@ mod tests {
             (merging(0, 999, 141), None),
             (merging(0, 999, 142), merge_pairs),
             (merging(499, 500, 142), merge_pairs),
-            (modules(limit(MODULES_MAX)), None),
-            (modules(limit(MODULES_MAX) + 1), Some("modules")),
-            (canonical(limit(CANONICAL_FUNCTIONS_MAX)), None),
-            (
-                canonical(limit(CANONICAL_FUNCTIONS_MAX) + 1),
-                Some("canonical functions"),
-            ),
-            (types(limit(DECLARATIONS_MAX)), None),
-            (types(limit(DECLARATIONS_MAX) + 1), Some("declarations")),
-            (elements(limit(ELEMENTS_MAX) - 1), None),
-            (elements(limit(ELEMENTS_MAX)), Some("elements")),
-            (exporting(limit(DECLARATIONS_MAX)), Some("declarations")),
-            (instantiating(limit(DECLARATIONS_MAX)), Some("declarations")),
-            (declaring(limit(TYPE_BYTES_MAX) / 2 - 4), None),
-            (declaring(limit(TYPE_BYTES_MAX) / 2), Some("bytes of types")),
-            (recursive(limit(TYPE_BYTES_MAX) / 3), Some("bytes of types")),
         ] {
             assert_eq!(refused(&component), expected);
         }
