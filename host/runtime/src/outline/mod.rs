@@ -179,6 +179,17 @@ mod tests {
         [vec![0], instructions.repeat(count), vec![0x0b]].concat()
     }
 
+    /// Returns a function body of 100 nested loops around this number of instructions.
+    fn nested_loops(instructions: usize) -> Vec<u8> {
+        [
+            vec![0],
+            [3, 0x40].repeat(100),
+            vec![1; instructions],
+            vec![0x0b; 101],
+        ]
+        .concat()
+    }
+
     const LOOP: [u8; 3] = [3, 0x40, 0x0b];
     const IF: [u8; 5] = [0x41, 0, 4, 0x40, 0x0b];
     const BLOCK_WITH_RESULT: [u8; 6] = [2, 0x7f, 0x41, 0, 0x0b, 0x1a];
@@ -332,6 +343,12 @@ mod tests {
             (
                 of_functions(2, &body_of(2_237, &LOOP)),
                 Some("pairs of loops in the same function"),
+            ),
+            // The loops and their ends count 10,000.
+            (of_functions(1, &nested_loops(499_900)), None),
+            (
+                of_functions(1, &nested_loops(499_901)),
+                Some("instructions in loops, each counted once for each loop around it"),
             ),
             (of_functions(1, &body_of(31_622, &IF)), None),
             (

@@ -17,6 +17,9 @@ pub(super) const CODE_BYTES_MAX: u64 = 32 << 20;
 /// The maximum number of pairs of loops in the same function: the sum of the squares of the functions' loops, to which the time
 /// for compilation is proportional. An interpreter of JavaScript has about 450,000.
 pub(super) const LOOP_PAIRS_MAX: u64 = 10_000_000;
+/// The maximum number of instructions in loops, each counted once for each loop around it. The time for compilation grows
+/// faster than it. An interpreter of JavaScript has about 2,000,000.
+pub(super) const LOOPED_INSTRUCTIONS_MAX: u64 = 50_000_000;
 /// The maximum number of pairs of branches in the same function: the sum of the squares of the functions' branches. The time for
 /// compilation can be proportional to it. An interpreter of JavaScript has about 180,000,000.
 pub(super) const BRANCH_PAIRS_MAX: u64 = 1_000_000_000;
@@ -55,6 +58,7 @@ pub(super) struct Size {
     function_bytes: u64,
     code_bytes: u64,
     loop_pairs: u64,
+    looped_instructions: u64,
     branch_pairs: u64,
     passed_pairs: u64,
     label_pairs: u64,
@@ -139,6 +143,7 @@ impl Size {
         }
         for (pairs, more) in [
             (&mut self.loop_pairs, squared(branches.loops)),
+            (&mut self.looped_instructions, branches.looped_instructions),
             (&mut self.branch_pairs, squared(branches.count)),
             (&mut self.passed_pairs, squared(branches.passed)),
             (&mut self.label_pairs, branches.label_pairs),
@@ -169,6 +174,11 @@ impl Size {
                 self.loop_pairs,
                 "pairs of loops in the same function",
                 LOOP_PAIRS_MAX,
+            ),
+            (
+                self.looped_instructions,
+                "instructions in loops, each counted once for each loop around it",
+                LOOPED_INSTRUCTIONS_MAX,
             ),
             (
                 self.branch_pairs,
@@ -397,6 +407,8 @@ struct Branches {
     labels: Vec<Label>,
     locals: u64,
     loops: u64,
+    open_loops: u64,
+    looped_instructions: u64,
     count: u64,
     /// The values that blocks return and loops receive.
     passed: u64,
@@ -406,6 +418,7 @@ struct Branches {
 
 /// A label in a function.
 struct Label {
+    is_loop: bool,
     branches: u64,
     /// The local variables, and the values that a branch passes.
     values: u64,
@@ -417,12 +430,14 @@ impl Branches {
             labels: Vec::new(),
             locals,
             loops: 0,
+            open_loops: 0,
+            looped_instructions: 0,
             count: 0,
             passed: 0,
             label_pairs: 0,
             merge_pairs: 0,
         };
-        branches.open(results);
+        branches.open(false, results);
         branches
     }
 
@@ -431,22 +446,25 @@ impl Branches {
         operator: &Operator<'_>,
         type_of: impl Fn(u32) -> Option<&'t FuncType>,
     ) -> wasmparser::Result<()> {
+        self.looped_instructions += self.open_loops;
         match operator {
             Operator::Loop { blockty } => {
                 self.loops += 1;
-                self.open(match *blockty {
+                self.open_loops += 1;
+                let passed = match *blockty {
                     BlockType::FuncType(index) => type_of(index).map_or(0, |of| of.params().len()),
                     BlockType::Empty | BlockType::Type(_) => 0,
-                });
+                };
+                self.open(true, passed);
             }
             Operator::If { blockty } => {
                 self.count += 1;
-                self.open(results(*blockty, type_of));
+                self.open(false, results(*blockty, type_of));
             }
             Operator::Block { blockty } | Operator::Try { blockty } => {
-                self.open(results(*blockty, type_of));
+                self.open(false, results(*blockty, type_of));
             }
-            Operator::TryTable { try_table } => self.open(results(try_table.ty, type_of)),
+            Operator::TryTable { try_table } => self.open(false, results(try_table.ty, type_of)),
             Operator::Br { relative_depth } | Operator::BrIf { relative_depth } => {
                 self.branch(*relative_depth);
             }
@@ -475,20 +493,22 @@ impl Branches {
         Ok(())
     }
 
-    fn open(&mut self, passed: usize) {
+    fn open(&mut self, is_loop: bool, passed: usize) {
         let passed = passed as u64;
         self.passed += passed;
         self.labels.push(Label {
+            is_loop,
             branches: 0,
             values: self.locals + passed,
         });
     }
 
     fn close(&mut self) {
-        if let Some(Label { branches, values }) = self.labels.pop() {
-            let pairs = squared(branches).saturating_mul(values);
+        if let Some(label) = self.labels.pop() {
+            self.open_loops -= u64::from(label.is_loop);
+            let pairs = squared(label.branches).saturating_mul(label.values);
             self.label_pairs = self.label_pairs.saturating_add(pairs);
-            let pairs = pairs.saturating_mul(values);
+            let pairs = pairs.saturating_mul(label.values);
             self.merge_pairs = self.merge_pairs.saturating_add(pairs);
         }
     }
