@@ -418,6 +418,9 @@ pub(crate) fn trusting() -> ClientBuilder {
         .no_proxy()
 }
 
+/// Returns the complete lines of the log. The server may be writing another.
 fn read_log(directory: &Path) -> String {
-    fs::read_to_string(directory.join("log")).unwrap_or_default()
+    let mut log = fs::read_to_string(directory.join("log")).unwrap_or_default();
+    log.truncate(log.rfind('\n').map_or(0, |end| end + 1));
+    log
 }
