@@ -15,6 +15,8 @@ use crate::{conformance::TestedComponents, lane::QueueLimits};
 pub struct RuntimeConfig {
     /// The settings shared by all plugins.
     pub sandbox: SandboxConfig,
+    /// The compiler of components that are not in the cache.
+    pub compiler: Compiler,
     /// The generators, by credential type.
     pub generators: BTreeMap<String, PluginConfig>,
     /// The plugin that finds references in documents, if any.
@@ -35,6 +37,10 @@ pub struct SandboxConfig {
     #[schemars(range(min = 1, max = CACHE_UNUSED_DAYS_MAX_MAX))]
     #[serde(default = "default_cache_unused_days_max")]
     pub cache_unused_days_max: u64,
+    /// Maximum processor time to compile a component. The process that compiles it is ended then.
+    #[schemars(range(min = 1, max = COMPILE_SECONDS_MAX_MAX))]
+    #[serde(default = "default_compile_seconds_max")]
+    pub compile_seconds_max: u64,
     /// Threads of each of the two lanes. Defaults to the number of cores.
     #[serde(default)]
     #[schemars(range(max = THREADS_PER_LANE_MAX))]
@@ -66,6 +72,8 @@ pub struct SandboxConfig {
 
 /// The maximum of `cache_unused_days_max`, in days.
 const CACHE_UNUSED_DAYS_MAX_MAX: u64 = 3_650;
+/// The maximum of `compile_seconds_max`.
+const COMPILE_SECONDS_MAX_MAX: u64 = 3_600;
 /// The maximum number of threads of a lane.
 pub(crate) const THREADS_PER_LANE_MAX: usize = 256;
 /// The maximum number of queued calls of a lane.
@@ -83,6 +91,7 @@ impl SandboxConfig {
         Self {
             cache_directory,
             cache_unused_days_max: default_cache_unused_days_max(),
+            compile_seconds_max: default_compile_seconds_max(),
             threads_per_lane: None,
             queue_length: default_queue_length(),
             queue_length_per_actor_max: None,
@@ -111,6 +120,10 @@ fn default_cache_unused_days_max() -> u64 {
     30
 }
 
+fn default_compile_seconds_max() -> u64 {
+    120
+}
+
 fn default_queue_length() -> usize {
     256
 }
@@ -125,6 +138,20 @@ fn default_faults_max() -> u32 {
 
 fn default_disabled_seconds() -> u64 {
     30
+}
+
+/// The way in which components are compiled.
+#[derive(Clone, Debug)]
+pub enum Compiler {
+    /// In a process for each component. It may use this many seconds of processor time.
+    Program {
+        /// A program that calls [`compile_component`](crate::compile_component).
+        path: PathBuf,
+        /// The maximum processor time for a component, in seconds.
+        seconds_max: u64,
+    },
+    /// In this process, without limits: for trusted components.
+    ThisProcess,
 }
 
 /// The configuration of a plugin.

@@ -27,6 +27,11 @@ const MEMORY_BYTES_RESET: usize = 256 * 1024;
 /// The first bytes of each table, which are overwritten with their initial content after a call.
 const TABLE_BYTES_RESET: usize = 16 * 1024;
 
+/// Creates an engine that only compiles, for engines of [`new_engine`].
+pub(crate) fn compiling_engine() -> wasmtime::Result<Engine> {
+    Engine::new(&config())
+}
+
 /// Creates the engine, sized for this number of simultaneous calls with memories of at most this size.
 pub(crate) fn new_engine(calls: u32, memory_bytes_max: u64) -> wasmtime::Result<Engine> {
     let mut pool = PoolingAllocationConfig::new();
@@ -47,6 +52,13 @@ pub(crate) fn new_engine(calls: u32, memory_bytes_max: u64) -> wasmtime::Result<
         .pagemap_scan(Enabled::No)
         .linear_memory_keep_resident(MEMORY_BYTES_RESET)
         .table_keep_resident(TABLE_BYTES_RESET);
+    let mut config = config();
+    config.allocation_strategy(pool);
+    Engine::new(&config)
+}
+
+/// Returns the settings that determine compiled code.
+fn config() -> Config {
     let mut config = Config::new();
     config
         .wasm_component_model(true)
@@ -56,9 +68,8 @@ pub(crate) fn new_engine(calls: u32, memory_bytes_max: u64) -> wasmtime::Result<
         .wasm_memory64(false)
         .epoch_interruption(true)
         .max_wasm_stack(GUEST_STACK_BYTES_MAX)
-        .wasm_backtrace_max_frames(None)
-        .allocation_strategy(pool);
-    Engine::new(&config)
+        .wasm_backtrace_max_frames(None);
+    config
 }
 
 /// Starts the thread that advances the engine's clock every [`EPOCH_TICK`] until the engine is dropped.

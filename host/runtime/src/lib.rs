@@ -1,10 +1,10 @@
 //! Loads plugins and calls them in a sandbox. The only crate with wasmtime.
 //!
 //! [`Runtime::load`] reads the configured components and refuses components with imports that are not granted. It compiles
-//! components that are not in the cache, calls the `describe` function of each generator, and tests its randomness
-//! ([`EntropyError`]). It provides the domain's ports: [`Generators`](keywright_core::ports::Generators) and
-//! [`Resolver`](keywright_core::ports::Resolver). [`Plugins`] holds the active plugins and replaces them without
-//! interrupting requests.
+//! components that are not in the cache, each in a process of its own (`compiler.rs`), calls the `describe` function of each
+//! generator, and tests its randomness ([`EntropyError`]). It provides the domain's ports:
+//! [`Generators`](keywright_core::ports::Generators) and [`Resolver`](keywright_core::ports::Resolver). [`Plugins`] holds the
+//! active plugins and replaces them without interrupting requests.
 //!
 //! Each call runs in a fresh instance on one of two thread pools ("lanes"), with a memory limit, a deadline, and limits on
 //! its input and output. Its output is validated against the schema that the plugin declared. No state carries over between
@@ -22,6 +22,7 @@ mod bindings;
 mod breaker;
 mod cache;
 mod call;
+mod compiler;
 mod component;
 mod config;
 mod conformance;
@@ -42,8 +43,11 @@ mod state;
 mod text;
 
 pub use cache::{CACHE_EXTENSIONS, CacheAccess, CacheKeys};
+pub use compiler::{COMPILE_COMMAND, compile_component};
 pub use component::COMPONENT_BYTES_MAX;
-pub use config::{ComponentSource, Grant, Limits, PluginConfig, RuntimeConfig, SandboxConfig};
+pub use config::{
+    Compiler, ComponentSource, Grant, Limits, PluginConfig, RuntimeConfig, SandboxConfig,
+};
 pub use conformance::{EntropyError, EntropyReport, TestedComponents};
 pub use generator::TestInputs;
 pub use host::{NoteReader, RandomError, RandomSource, SystemRandom, TestIssuers};

@@ -26,7 +26,7 @@ use crate::{
     cache::{self, Cache, CacheAccess, CacheKeys},
     call::Plugin,
     component::{Role, Uncompiled, credential_type, link, roles},
-    config::{Limits, RuntimeConfig, THREADS_PER_LANE_MAX},
+    config::{Compiler, Limits, RuntimeConfig, THREADS_PER_LANE_MAX},
     conformance::{Effort, RepeatableRandom, TestedComponents},
     engine::{CALLING_THREAD_STACK_BYTES, new_engine, start_ticking},
     generator::{GeneratorGuest, WasmGenerator, entropy_report},
@@ -220,6 +220,7 @@ enum Loaded {
 /// The state shared by all plugins.
 struct Loader<'c> {
     engine: Engine,
+    compiler: &'c Compiler,
     /// The cache of compiled components, if any.
     cache: Option<Cache>,
     lanes: Arc<Lanes>,
@@ -253,6 +254,7 @@ impl<'c> Loader<'c> {
         Ok(Self {
             cache,
             engine,
+            compiler: &config.compiler,
             lanes: Arc::new(lanes),
             random,
             issuers,
@@ -416,8 +418,8 @@ impl<'c> Loader<'c> {
             checked,
         } = Uncompiled::read(role)?;
         let component = match &self.cache {
-            Some(cache) => cache.component(&self.engine, &digest, &bytes)?,
-            None => cache::compile(&self.engine, &bytes)?.1,
+            Some(cache) => cache.component(self.compiler, &self.engine, &digest, &bytes)?,
+            None => cache::compile(self.compiler, &self.engine, &bytes)?.1,
         };
         let random = Arc::clone(&self.random);
         link(&self.engine, &component, digest, checked, random)

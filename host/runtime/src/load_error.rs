@@ -1,6 +1,6 @@
 //! Errors that prevent plugins from loading, with instructions for the operator.
 
-use std::{error::Error, fmt, io, path::PathBuf};
+use std::{error::Error, fmt, io, path::PathBuf, process::ExitStatus};
 
 use keywright_core::ports::{PluginCallError, PluginFaultError};
 
@@ -58,6 +58,23 @@ impl Error for PluginLoadError {
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum PluginRefusedError {
+    #[error(
+        "it takes more than {seconds_max} s of processor time to compile; use a smaller component, or raise \
+         plugins.compile_seconds_max"
+    )]
+    CompilationTooLong { seconds_max: u64 },
+    #[error("its compiled form is larger than {bytes_max} bytes; use a smaller component")]
+    CompiledTooLarge { bytes_max: u64 },
+    #[error(
+        "the compiler ended ({status}), probably because it needs more than {memory_bytes_max} bytes of memory; use a smaller \
+         component"
+    )]
+    CompilerFailed {
+        status: ExitStatus,
+        memory_bytes_max: u64,
+    },
+    #[error("the process that compiles it can't be run")]
+    CompilerNotRun(#[source] io::Error),
     #[error("it is a folder; name a component")]
     ComponentIsFolder,
     #[error("the file does not exist; build the component or correct the path")]
@@ -196,7 +213,7 @@ pub enum PluginRefusedError {
     #[error("its settings are larger than its input_bytes_max")]
     SettingsTooLarge,
     #[error(
-        "it has more than {max} {what}, which would take too much time and memory to compile; use a smaller component"
+        "it has more than {max} {what}, which would take too much time and memory to load; use a smaller component"
     )]
     TooComplex { what: &'static str, max: u64 },
     #[error(

@@ -49,6 +49,9 @@ impl Arguments {
                 commands::check_config(&config, extent)
             }
             Command::Client(command) => Ok(command.execute()),
+            Command::CompileComponent { seconds_max } => {
+                Ok(keywright_runtime::compile_component(seconds_max))
+            }
             Command::Completions { shell } => commands::completions(Self::command(), shell),
             Command::ConfigReference => commands::config_reference(),
             Command::Keys { command } => commands::keys(&command),
@@ -106,6 +109,12 @@ pub(crate) enum Command {
         /// Skip the plugins. Otherwise, plugins that are not in the cache are compiled, which takes seconds.
         #[arg(long)]
         no_plugins: bool,
+    },
+    /// Compile the component on standard input, as a server does in a process of its own
+    #[command(name = keywright_runtime::COMPILE_COMMAND, hide = true)]
+    CompileComponent {
+        /// Maximum processor time, in seconds
+        seconds_max: u64,
     },
     /// Print a shell completion script
     Completions {

@@ -30,7 +30,7 @@ use crate::{
     },
     keys::{self, SharedKeyRing},
     plugin_cache::{InUse, remove_unused},
-    process::hangup_signal,
+    process::{compiler, hangup_signal},
     started::{StartupContext, StartupError},
     test_authority::test_issuers,
 };
@@ -241,6 +241,7 @@ impl Components<'_> {
         let named = named.chain(plugins.resolver.map(|plugin| (None, plugin)));
         let collected = named.map(async |(name, plugin)| (name, self.plugin(name, plugin).await));
         let mut config = RuntimeConfig {
+            compiler: compiler(sandbox.compile_seconds_max),
             sandbox,
             generators: BTreeMap::new(),
             resolver: None,

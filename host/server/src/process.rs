@@ -2,6 +2,7 @@
 
 use std::{
     net::SocketAddr,
+    path::PathBuf,
     sync::{Arc, mpsc},
     thread,
     time::{Duration, SystemTime},
@@ -9,6 +10,7 @@ use std::{
 
 use chrono::{DateTime, Utc};
 use keywright_core::ports::{Clock, Identifiers};
+use keywright_runtime::Compiler;
 use rustix::process::{
     DumpableBehavior, Resource, Rlimit, Signal, getrlimit, set_dumpable_behavior, setrlimit,
 };
@@ -63,6 +65,14 @@ pub(crate) struct RandomIdentifiers;
 impl Identifiers for RandomIdentifiers {
     fn fresh(&self) -> Uuid {
         Uuid::new_v4()
+    }
+}
+
+/// Returns the compiler of components, which runs this program. Its file may have been replaced since the start.
+pub(crate) fn compiler(seconds_max: u64) -> Compiler {
+    Compiler::Program {
+        path: PathBuf::from("/proc/self/exe"),
+        seconds_max,
     }
 }
 

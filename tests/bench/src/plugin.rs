@@ -10,8 +10,8 @@ use std::{
 use keywright_core::{credential::CredentialType, ports::Generator};
 use keywright_harness::component;
 use keywright_runtime::{
-    CacheKeys, Grant, Limits, PluginConfig, RandomError, RandomSource, Runtime, RuntimeConfig,
-    SandboxConfig, TestedComponents,
+    CacheKeys, Compiler, Grant, Limits, PluginConfig, RandomError, RandomSource, Runtime,
+    RuntimeConfig, SandboxConfig, TestedComponents,
 };
 use rand::{Rng, SeedableRng, rngs::ChaCha12Rng};
 use serde_json::Map;
@@ -30,6 +30,7 @@ pub(crate) fn load(
             threads_per_lane: Some(NonZeroUsize::MIN),
             ..SandboxConfig::new(cache.path().join("plugins"))
         },
+        compiler: Compiler::ThisProcess,
         generators: BTreeMap::from([(name.to_owned(), plugin)]),
         resolver: None,
         tested: TestedComponents::default(),

@@ -22,7 +22,10 @@ use parking_lot::Mutex;
 use wasmtime::{Engine, component::Component};
 use zeroize::Zeroizing;
 
-use crate::load_error::{LoadError, PluginRefusedError};
+use crate::{
+    config::Compiler,
+    load_error::{LoadError, PluginRefusedError},
+};
 
 /// The label from which the cache key is derived.
 const KEY_LABEL: &[u8] = b"keywright compiled components, version 1";
@@ -144,6 +147,7 @@ impl Cache {
     /// Returns the component with this digest from the cache, or compiles it and writes it to the cache.
     pub(crate) fn component(
         &self,
+        compiler: &Compiler,
         engine: &Engine,
         component_digest: &str,
         bytes: &[u8],
@@ -161,7 +165,7 @@ impl Cache {
             self.cached_component(engine, key, &name_under(key))
                 .transpose()
         });
-        let (code, component) = cached.unwrap_or_else(|| compile(engine, bytes))?;
+        let (code, component) = cached.unwrap_or_else(|| compile(compiler, engine, bytes))?;
         self.store(&name, &code);
         Ok(component)
     }
@@ -292,12 +296,11 @@ fn user_key(directory: &Path) -> io::Result<Zeroizing<[u8; 32]>> {
 
 /// Compiles a component. Returns the compiled code and the component loaded from it.
 pub(crate) fn compile(
+    compiler: &Compiler,
     engine: &Engine,
     bytes: &[u8],
 ) -> Result<(Vec<u8>, Component), PluginRefusedError> {
-    let code = engine
-        .precompile_component(bytes)
-        .map_err(PluginRefusedError::NotAComponent)?;
+    let code = compiler.compile(engine, bytes)?;
     let component = load_code(engine, &code).map_err(PluginRefusedError::TooDemanding)?;
     Ok((code, component))
 }
@@ -367,9 +370,13 @@ mod tests {
         let keys = CacheKeys::new(&[1; 32], []);
         let cache = Cache::open(&path, &keys, &engine).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
-        cache.component(&engine, "d", COMPONENT).unwrap();
+        cache
+            .component(&Compiler::ThisProcess, &engine, "d", COMPONENT)
+            .unwrap();
         // With a cached file, the bytes are not read at all.
-        cache.component(&engine, "d", b"nonsense").unwrap();
+        cache
+            .component(&Compiler::ThisProcess, &engine, "d", b"nonsense")
+            .unwrap();
         assert_eq!(cache.used_files(), BTreeSet::from([cached_file(&path)]));
         let whole = fs::read(cached_file(&path)).unwrap();
         for position in [0, TAG_BYTES, whole.len() - 1] {
@@ -377,14 +384,22 @@ mod tests {
             damaged[position] ^= 1;
             fs::write(cached_file(&path), &damaged).unwrap();
             assert!(
-                cache.component(&engine, "d", b"nonsense").is_err(),
+                cache
+                    .component(&Compiler::ThisProcess, &engine, "d", b"nonsense")
+                    .is_err(),
                 "byte {position}"
             );
-            cache.component(&engine, "d", COMPONENT).unwrap();
+            cache
+                .component(&Compiler::ThisProcess, &engine, "d", COMPONENT)
+                .unwrap();
             assert_eq!(fs::read(cached_file(&path)).unwrap(), whole);
         }
         fs::write(cached_file(&path), b"short").unwrap();
-        assert!(cache.component(&engine, "d", b"nonsense").is_err());
+        assert!(
+            cache
+                .component(&Compiler::ThisProcess, &engine, "d", b"nonsense")
+                .is_err()
+        );
     }
 
     #[test]
@@ -394,17 +409,27 @@ mod tests {
         let engine = new_engine(1, 1 << 20).unwrap();
         let keys = CacheKeys::new(&[1; 32], []);
         let cache = Cache::open(directory.path(), &keys, &engine).unwrap();
-        cache.component(&engine, "d", COMPONENT).unwrap();
+        cache
+            .component(&Compiler::ThisProcess, &engine, "d", COMPONENT)
+            .unwrap();
         let others = CacheKeys::new(&[2; 32], []);
         let other = Cache::open(directory.path(), &others, &engine).unwrap();
-        assert!(other.component(&engine, "d", b"nonsense").is_err());
+        assert!(
+            other
+                .component(&Compiler::ThisProcess, &engine, "d", b"nonsense")
+                .is_err()
+        );
         let renamed = other.directory.join(format!(
             "d-{}-{}.{COMPILED}",
             other.engine_hash,
             key_tag(&other.keys.writing)
         ));
         fs::copy(cached_file(directory.path()), &renamed).unwrap();
-        assert!(other.component(&engine, "d", b"nonsense").is_err());
+        assert!(
+            other
+                .component(&Compiler::ThisProcess, &engine, "d", b"nonsense")
+                .is_err()
+        );
         fs::remove_file(renamed).unwrap();
         let name = cached_file(directory.path())
             .file_name()
@@ -412,7 +437,11 @@ mod tests {
             .to_owned();
         let copy = name.to_str().unwrap().replacen('d', "e", 1);
         fs::copy(cached_file(directory.path()), directory.path().join(copy)).unwrap();
-        assert!(cache.component(&engine, "e", b"nonsense").is_err());
+        assert!(
+            cache
+                .component(&Compiler::ThisProcess, &engine, "e", b"nonsense")
+                .is_err()
+        );
     }
 
     #[test]
@@ -425,7 +454,9 @@ mod tests {
         let after = CacheKeys::new(&[2; 32], []);
         let loaded = |keys: &CacheKeys, bytes: &[u8]| {
             let cache = Cache::open(&path, keys, &engine).unwrap();
-            cache.component(&engine, "d", bytes).is_ok()
+            cache
+                .component(&Compiler::ThisProcess, &engine, "d", bytes)
+                .is_ok()
         };
         assert!(loaded(&before, COMPONENT));
         assert!(!loaded(&after, b"nonsense"));
@@ -442,7 +473,9 @@ mod tests {
         let keys = [[1; 32], [2; 32]].map(|key| CacheKeys::new(&key, []));
         let cache = |keys| Cache::open(&path, keys, &engine).unwrap();
         for keys in &keys {
-            cache(keys).component(&engine, "d", COMPONENT).unwrap();
+            cache(keys)
+                .component(&Compiler::ThisProcess, &engine, "d", COMPONENT)
+                .unwrap();
         }
         let files = || {
             let files = fs::read_dir(&path).unwrap();
@@ -452,7 +485,9 @@ mod tests {
         let written = files();
         assert_eq!(written.len(), 2);
         for keys in keys.iter().chain(&keys) {
-            cache(keys).component(&engine, "d", b"nonsense").unwrap();
+            cache(keys)
+                .component(&Compiler::ThisProcess, &engine, "d", b"nonsense")
+                .unwrap();
         }
         assert_eq!(files(), written);
     }

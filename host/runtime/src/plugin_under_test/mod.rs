@@ -33,7 +33,7 @@ use crate::{
     cache::{self, Cache},
     call::Plugin,
     component::{CheckedComponent, Role, checked_digest, link},
-    config::{ComponentSource, Grant, Limits, PluginConfig},
+    config::{Compiler, ComponentSource, Grant, Limits, PluginConfig},
     engine::CALLING_THREAD_STACK_BYTES,
     generator::{DESCRIPTOR, GeneratorGuest, TestInputs, describe},
     host::{NoteReader, RandomSource, SystemRandom, TestIssuers},
@@ -60,6 +60,8 @@ pub struct TestHost {
     /// The folder for compiled components, if any. It is created with mode 0700 if it does not exist, and must belong to the
     /// current user and be inaccessible to others. A folder that can't be used is only logged.
     pub cache_directory: Option<PathBuf>,
+    /// The compiler of components.
+    pub compiler: Compiler,
     /// The reader of the current step, if any.
     pub progress: Option<ProgressReader>,
 }
@@ -471,14 +473,14 @@ fn compiled(
 ) -> Result<Component, PluginRefusedError> {
     let directory = host.cache_directory.as_deref();
     match directory.map(|directory| Cache::of_user(directory, engine)) {
-        Some(Ok(cache)) => return cache.component(engine, digest, bytes),
+        Some(Ok(cache)) => return cache.component(&host.compiler, engine, digest, bytes),
         Some(Err(cause)) => {
             let source = cause.source().map(ToString::to_string);
             tracing::warn!(%cause, source, "compiled components are not cached");
         }
         None => {}
     }
-    cache::compile(engine, bytes).map(|(_, component)| component)
+    cache::compile(&host.compiler, engine, bytes).map(|(_, component)| component)
 }
 
 /// Returns the description of a generator, and the schema of its settings.

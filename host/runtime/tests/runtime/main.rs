@@ -25,8 +25,8 @@ use keywright_core::{
     ports::{Generator, PluginCallError, PluginFaultError},
 };
 use keywright_runtime::{
-    CacheKeys, Grant, Limits, LoadError, PluginConfig, RandomSource, Runtime, RuntimeConfig,
-    SandboxConfig, SystemRandom, TestedComponents,
+    CacheKeys, Compiler, Grant, Limits, LoadError, PluginConfig, RandomSource, Runtime,
+    RuntimeConfig, SandboxConfig, SystemRandom, TestedComponents,
 };
 use serde_json::{Map, Value, json};
 use wit_component::{ComponentEncoder, StringEncoding, dummy_module, embed_component_metadata};
@@ -107,6 +107,7 @@ pub(crate) fn config() -> RuntimeConfig {
     });
     RuntimeConfig {
         sandbox: SandboxConfig::new(cache),
+        compiler: Compiler::ThisProcess,
         generators: [].into(),
         resolver: None,
         tested: TestedComponents::default(),

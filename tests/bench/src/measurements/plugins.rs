@@ -17,7 +17,7 @@ use aws_lc_rs::rand;
 use chrono::{DateTime, Utc};
 use keywright_core::{credential::Parameters, ports::Generator};
 use keywright_harness::{server_program, workspace};
-use keywright_runtime::{Limits, PluginUnderTest, SystemRandom, TestHost};
+use keywright_runtime::{Compiler, Limits, PluginUnderTest, SystemRandom, TestHost};
 use serde_json::{Map, Value};
 use wasmtime::{
     Config, Enabled, Engine, PoolingAllocationConfig, Store,
@@ -103,6 +103,7 @@ impl Measured {
         let host = TestHost {
             issuers: Arc::new(|_, _| None),
             cache_directory: None,
+            compiler: Compiler::ThisProcess,
             progress: None,
         };
         let limits = Limits::default();

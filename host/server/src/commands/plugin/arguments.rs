@@ -14,7 +14,8 @@ use indicatif::ProgressBar;
 use keywright_client::printable_json;
 use keywright_registry::{Cache, PinnedReference, RegistryHost, pull};
 use keywright_runtime::{
-    ComponentSource, Limits, LoadError, NoteReader, PluginUnderTest, TestHost, TestInputs,
+    ComponentSource, Limits, LoadError, NoteReader, PluginUnderTest, SandboxConfig, TestHost,
+    TestInputs,
 };
 use serde_json::{Map, Value};
 
@@ -22,7 +23,7 @@ use super::super::output::AboveProgress;
 use crate::{
     config::{ComponentLocation, RegistryConfig, RegistryHostConfig},
     plugin_cache::remove_unused,
-    process::on_threads,
+    process::{compiler, on_threads},
     started::{StartupContext, StartupError},
     test_authority::test_issuers,
 };
@@ -125,6 +126,7 @@ pub(super) fn uncached_host() -> TestHost {
     TestHost {
         issuers: test_issuers(),
         cache_directory: None,
+        compiler: compiler(SandboxConfig::new(PathBuf::new()).compile_seconds_max),
         progress: None,
     }
 }

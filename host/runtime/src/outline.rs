@@ -1,22 +1,29 @@
 //! The imports, exports and size of a component, read in one pass before compilation.
 //!
-//! Compilation can take far more time and memory than the file's size suggests. A component that exceeds any limit in `size.rs`,
-//! or whose imports and exports do not fit its role, is therefore refused first. The parser is newer than wasmtime's, which
-//! overflows the stack on deeply nested types.
-
-mod size;
+//! A component that exceeds any of these limits, or whose imports and exports do not fit its role, is refused before it is
+//! compiled. The parser is newer than wasmtime's, which overflows the stack on deeply nested types.
 
 use wasmparser::{
-    ComponentExternalKind, Parser, Payload, ValidPayload, Validator,
+    ComponentExternalKind, ComponentInstance, ElementItems, FromReader, Instance, Parser, Payload,
+    SectionLimited, ValidPayload, Validator,
     component_types::ComponentEntityType,
     types::{Types, TypesRef},
 };
 
 use crate::load_error::PluginRefusedError;
-use size::{Instances, Size};
 
 /// The first bytes of all WebAssembly modules and components.
 const MAGIC_NUMBER: &[u8] = b"\0asm";
+/// The maximum number of nested modules and components.
+const MODULES_MAX: u64 = 64;
+/// The maximum number of all other declarations: types, imports, exports, instances and their arguments, aliases, tables,
+/// memories, globals, segments of data.
+const DECLARATIONS_MAX: u64 = 100_000;
+/// The maximum number of segments of elements and of the elements in them.
+const ELEMENTS_MAX: u64 = 100_000;
+/// The maximum size of all types, in bytes. A type can have any number of parts: the types of a recursive group, parameters,
+/// fields, and the declarations of an instance or component.
+const TYPE_BYTES_MAX: u64 = 256 * 1_024;
 
 /// The imports and exports of a component.
 pub(crate) struct Outline {
@@ -45,14 +52,12 @@ impl Outline {
             return Err(PluginRefusedError::NotWebAssembly);
         }
         let mut validator = Validator::new();
-        let (mut size, mut instances) = (Size::default(), Instances::default());
-        let (mut depth, mut imports, mut exports) = (0_u32, Vec::new(), Vec::new());
+        let (mut size, mut depth) = (Size::default(), 0_u32);
+        let (mut imports, mut exports) = (Vec::new(), Vec::new());
         for payload in Parser::new(0).parse_all(bytes) {
             let payload = payload.map_err(not_a_component)?;
             size.add(&payload).map_err(not_a_component)?;
-            instances.add(&payload).map_err(not_a_component)?;
             size.check()?;
-            instances.check()?;
             match &payload {
                 Payload::Version { .. } => depth += 1,
                 Payload::End(_) => depth -= 1,
@@ -72,19 +77,11 @@ impl Outline {
                 _ => {}
             }
             let valid = validator.payload(&payload).map_err(not_a_component)?;
-            match valid {
-                ValidPayload::Func(function, body) => {
-                    size.add_function(&function, &body)
-                        .map_err(not_a_component)?;
-                    size.check()?;
-                }
-                ValidPayload::End(types) if depth == 0 => {
-                    return Ok(Self {
-                        imports: imports_of(imports, &types),
-                        exports,
-                    });
-                }
-                _ => {}
+            if let (ValidPayload::End(types), 0) = (valid, depth) {
+                return Ok(Self {
+                    imports: imports_of(imports, &types),
+                    exports,
+                });
             }
         }
         let cause = wasmtime::Error::msg("the component is truncated");
@@ -126,9 +123,102 @@ fn has_only_types(import: &str, types: TypesRef<'_>) -> bool {
     })
 }
 
+/// The sizes of a component, as far as it was read.
+#[derive(Debug, Default)]
+struct Size {
+    modules: u64,
+    declarations: u64,
+    elements: u64,
+    type_bytes: u64,
+}
+
+impl Size {
+    fn add(&mut self, payload: &Payload<'_>) -> wasmparser::Result<()> {
+        let declarations = match payload {
+            Payload::TypeSection(section) => self.types(section),
+            Payload::ImportSection(section) => section.count(),
+            Payload::TableSection(section) => section.count(),
+            Payload::MemorySection(section) => section.count(),
+            Payload::TagSection(section) => section.count(),
+            Payload::GlobalSection(section) => section.count(),
+            Payload::ExportSection(section) => section.count(),
+            Payload::ElementSection(section) => {
+                let elements = with_contents(section, |segment| match &segment.items {
+                    ElementItems::Functions(items) => items.count(),
+                    ElementItems::Expressions(_, items) => items.count(),
+                })?;
+                self.elements += u64::from(elements);
+                0
+            }
+            Payload::DataSection(section) => section.count(),
+            Payload::InstanceSection(section) => {
+                with_contents(section, |instance| match instance {
+                    Instance::Instantiate { args, .. } => length(args),
+                    Instance::FromExports(exports) => length(exports),
+                })?
+            }
+            Payload::CoreTypeSection(section) => self.types(section),
+            Payload::ComponentInstanceSection(section) => {
+                with_contents(section, |instance| match instance {
+                    ComponentInstance::Instantiate { args, .. } => length(args),
+                    ComponentInstance::FromExports(exports) => length(exports),
+                })?
+            }
+            Payload::ComponentAliasSection(section) => section.count(),
+            Payload::ComponentTypeSection(section) => self.types(section),
+            Payload::ComponentImportSection(section) => section.count(),
+            Payload::ComponentExportSection(section) => section.count(),
+            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => {
+                self.modules += 1;
+                0
+            }
+            _ => 0,
+        };
+        self.declarations += u64::from(declarations);
+        Ok(())
+    }
+
+    /// Counts the bytes of types, and returns the number of types.
+    fn types<T>(&mut self, section: &SectionLimited<'_, T>) -> u32 {
+        let range = section.range();
+        self.type_bytes += range.end.saturating_sub(range.start);
+        section.count()
+    }
+
+    fn check(&self) -> Result<(), PluginRefusedError> {
+        let exceeded = [
+            (self.modules, "modules", MODULES_MAX),
+            (self.declarations, "declarations", DECLARATIONS_MAX),
+            (self.elements, "elements", ELEMENTS_MAX),
+            (self.type_bytes, "bytes of types", TYPE_BYTES_MAX),
+        ]
+        .into_iter()
+        .find(|(found, _, max)| found > max);
+        exceeded.map_or(Ok(()), |(_, what, max)| {
+            Err(PluginRefusedError::TooComplex { what, max })
+        })
+    }
+}
+
+/// Returns the number of items in a section plus the number of their contents.
+fn with_contents<'a, T: FromReader<'a>>(
+    section: &SectionLimited<'a, T>,
+    contents: impl Fn(&T) -> u32,
+) -> wasmparser::Result<u32> {
+    let mut count = section.count();
+    for item in section.clone() {
+        count = count.saturating_add(contents(&item?));
+    }
+    Ok(count)
+}
+
+fn length<T>(items: &[T]) -> u32 {
+    u32::try_from(items.len()).unwrap_or(u32::MAX)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{size::*, *};
+    use super::*;
 
     /// Encodes a number as LEB128.
     fn number(mut value: usize) -> Vec<u8> {
@@ -169,63 +259,6 @@ mod tests {
         component(&[section(1, &module.concat())])
     }
 
-    /// Returns a function body that declares `count` local variables.
-    fn locals(count: usize) -> Vec<u8> {
-        [vec![1], number(count), vec![0x7f, 0x0b]].concat()
-    }
-
-    /// Returns a function body that repeats these instructions.
-    fn body_of(count: usize, instructions: &[u8]) -> Vec<u8> {
-        [vec![0], instructions.repeat(count), vec![0x0b]].concat()
-    }
-
-    /// Returns a function body of 100 nested loops around this number of instructions.
-    fn nested_loops(instructions: usize) -> Vec<u8> {
-        [
-            vec![0],
-            [3, 0x40].repeat(100),
-            vec![1; instructions],
-            vec![0x0b; 101],
-        ]
-        .concat()
-    }
-
-    const LOOP: [u8; 3] = [3, 0x40, 0x0b];
-    const IF: [u8; 5] = [0x41, 0, 4, 0x40, 0x0b];
-    const BLOCK_WITH_RESULT: [u8; 6] = [2, 0x7f, 0x41, 0, 0x0b, 0x1a];
-    const INDIRECT_CALL: [u8; 5] = [0x41, 0, 0x11, 0, 0];
-
-    /// Returns a component with a function that has a parameter, `locals` local variables, and a block with `results` results and
-    /// `branches` branches to its end.
-    fn merging(locals: usize, results: usize, branches: usize) -> Vec<u8> {
-        let zeros = [0x41, 0].repeat(results);
-        let body = [
-            vec![1],
-            number(locals),
-            vec![0x7f, 0x02, 1],
-            zeros,
-            [0x20, 0, 0x0d, 0].repeat(branches),
-            vec![0x0b],
-            [0x1a].repeat(results),
-            vec![0x0b],
-        ]
-        .concat();
-        let block = [vec![0x60, 0], items(results, &[0x7f])].concat();
-        let types = [vec![2, 0x60, 1, 0x7f, 0], block].concat();
-        let module = [
-            b"\0asm\x01\0\0\0".to_vec(),
-            section(1, &types),
-            section(3, &[1, 0]),
-            section(10, &[vec![1], number(body.len()), body].concat()),
-        ];
-        component(&[section(1, &module.concat())])
-    }
-
-    /// Returns a section with `count` instances of the component with this index.
-    fn instances(count: usize, index: u8) -> Vec<u8> {
-        section(5, &items(count, &[0, index, 0]))
-    }
-
     fn limit(number: u64) -> usize {
         usize::try_from(number).unwrap()
     }
@@ -240,7 +273,6 @@ mod tests {
 
     #[test]
     fn each_limit_is_allowed_and_one_past_it_is_refused() {
-        let empty = [0, 0x0b];
         let modules = |count| {
             component(
                 &section(1, b"\0asm\x01\0\0\0")
@@ -280,39 +312,9 @@ mod tests {
             let instance = [vec![1, 0, 0], items(count, &[1, b'a', 0x12, 0])];
             component(&[section(2, &instance.concat())])
         };
-        // `resource.drop` of a resource that the component defines.
-        let canonical = |count| {
-            component(&[
-                section(7, &items(1, &[0x3f, 0x7f, 0])),
-                section(8, &items(count, &[0x03, 0])),
-            ])
-        };
-        let bytes = limit(FUNCTION_BYTES_MAX);
-        let declared = 50_000;
-        let in_one = locals(declared).len() + declared;
-        let many = limit(CODE_BYTES_MAX) / in_one;
         for (component, expected) in [
-            (of_functions(limit(FUNCTIONS_MAX), &empty), None),
-            (
-                of_functions(limit(FUNCTIONS_MAX) + 1, &empty),
-                Some("functions"),
-            ),
-            (
-                of_functions(1, &locals(bytes + 1)),
-                Some("bytes and local variables in one function"),
-            ),
-            (of_functions(many, &locals(declared)), None),
-            (
-                of_functions(many + 1, &locals(declared)),
-                Some("bytes of code"),
-            ),
             (modules(limit(MODULES_MAX)), None),
             (modules(limit(MODULES_MAX) + 1), Some("modules")),
-            (canonical(limit(CANONICAL_FUNCTIONS_MAX)), None),
-            (
-                canonical(limit(CANONICAL_FUNCTIONS_MAX) + 1),
-                Some("canonical functions"),
-            ),
             (types(limit(DECLARATIONS_MAX)), None),
             (types(limit(DECLARATIONS_MAX) + 1), Some("declarations")),
             (elements(limit(ELEMENTS_MAX) - 1), None),
@@ -324,104 +326,6 @@ mod tests {
             (recursive(limit(TYPE_BYTES_MAX) / 3), Some("bytes of types")),
         ] {
             assert_eq!(refused(&component), expected);
-        }
-    }
-
-    #[test]
-    fn pairs_in_functions_are_allowed_up_to_each_limit() {
-        let label_pairs =
-            Some("pairs of branches to the same label, for each value that they may merge");
-        let passed_pairs = Some("pairs of values that blocks pass in the same function");
-        let merge_pairs = Some("pairs of values that branches to the same label may merge");
-        for (component, expected) in [
-            (of_functions(1, &body_of(3_162, &LOOP)), None),
-            (
-                of_functions(1, &body_of(3_163, &LOOP)),
-                Some("pairs of loops in the same function"),
-            ),
-            (of_functions(2, &body_of(2_236, &LOOP)), None),
-            (
-                of_functions(2, &body_of(2_237, &LOOP)),
-                Some("pairs of loops in the same function"),
-            ),
-            // The loops and their ends count 10,000.
-            (of_functions(1, &nested_loops(499_900)), None),
-            (
-                of_functions(1, &nested_loops(499_901)),
-                Some("instructions in loops, each counted once for each loop around it"),
-            ),
-            (of_functions(1, &body_of(31_622, &IF)), None),
-            (
-                of_functions(1, &body_of(31_623, &IF)),
-                Some("pairs of branches in the same function"),
-            ),
-            (of_functions(1, &body_of(6_324, &BLOCK_WITH_RESULT)), None),
-            (
-                of_functions(1, &body_of(6_325, &BLOCK_WITH_RESULT)),
-                passed_pairs,
-            ),
-            (of_functions(2, &body_of(4_472, &INDIRECT_CALL)), None),
-            (
-                of_functions(2, &body_of(4_473, &INDIRECT_CALL)),
-                passed_pairs,
-            ),
-            // 2 values: 14,142² is below 200,000,000.
-            (merging(0, 1, 14_142), None),
-            (merging(0, 1, 14_143), label_pairs),
-            (merging(1, 0, 14_143), label_pairs),
-            // 1,000 values: 141² is below 20,000.
-            (merging(0, 999, 141), None),
-            (merging(0, 999, 142), merge_pairs),
-            (merging(499, 500, 142), merge_pairs),
-        ] {
-            assert_eq!(refused(&component), expected);
-        }
-    }
-
-    #[test]
-    fn instances_count_with_the_instances_in_them() {
-        let nested = |sections: &[Vec<u8>]| section(4, &component(sections));
-        let many = limit(INSTANCES_MAX);
-        // Each level instantiates the previous one twice: 2, 6, 14, …
-        let doubling = |levels: usize| {
-            let innermost = nested(&[]);
-            (0..levels).fold(innermost, |inner, _| nested(&[inner, instances(2, 0)]))
-        };
-        // Instantiates a component of the component around it.
-        let of_outer = |count: usize| nested(&[section(6, &[1, 4, 2, 1, 0]), instances(count, 0)]);
-        // `resource.drop` of a resource that the component defines.
-        let canonical = |count: usize| {
-            let resource = section(7, &items(1, &[0x3f, 0x7f, 0]));
-            nested(&[resource, section(8, &items(count, &[0x03, 0]))])
-        };
-        let imported = [
-            section(7, &[1, 0x41, 0]),
-            section(10, &[1, 0, 1, b'a', 4, 0]),
-            instances(1, 0),
-        ];
-        let too_many = Some("instances");
-        for (sections, expected) in [
-            (vec![nested(&[]), instances(many, 0)], None),
-            (vec![nested(&[]), instances(many + 1, 0)], too_many),
-            (vec![doubling(8), instances(1, 0)], None),
-            (vec![doubling(9), instances(1, 0)], too_many),
-            (vec![doubling(40), instances(1, 0)], too_many),
-            (
-                vec![nested(&[]), of_outer(many / 2 - 1), instances(2, 1)],
-                None,
-            ),
-            (
-                vec![nested(&[]), of_outer(many / 2), instances(2, 1)],
-                too_many,
-            ),
-            (vec![canonical(10), instances(100, 0)], None),
-            (
-                vec![canonical(10), instances(101, 0)],
-                Some("canonical functions"),
-            ),
-            (imported.to_vec(), Some("instances of imported components")),
-        ] {
-            assert_eq!(refused(&component(&sections)), expected);
         }
     }
 
