@@ -373,7 +373,7 @@ const WAITING_PER_ACTOR_MAX: usize = 24;
 /// The number of calls sent.
 const STORM: usize = 64;
 
-/// Starts calls, each of which occupies the only thread for half a second.
+/// Starts calls, each of which occupies a thread until its deadline.
 fn storm(caller: &Caller, from: &str) -> JoinSet<Response> {
     let mut storm = JoinSet::new();
     for number in 0..STORM {
@@ -384,6 +384,24 @@ fn storm(caller: &Caller, from: &str) -> JoinSet<Response> {
         });
     }
     storm
+}
+
+#[tokio::test]
+async fn one_actor_does_not_occupy_all_threads() {
+    let options = Options::default()
+        .hostile("deadline_ms = 20000", "generate = \"as-configured\"")
+        .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", "2");
+    let server = Server::start_with(&options).await;
+    let attacker = server.as_client("attacker").await;
+    server
+        .grant("/attacker/*", attacker.actor(), &["write", "read"])
+        .await;
+    let mut storm = storm(&attacker, "/attacker");
+    for number in 0..20 {
+        let name = format!("/mine/{number}");
+        server.generated(&name, "password", json!({})).await;
+    }
+    assert!(storm.try_join_next().is_none());
 }
 
 #[tokio::test]

@@ -41,7 +41,8 @@ pub struct SandboxConfig {
     #[schemars(range(min = 1, max = COMPILE_SECONDS_MAX_MAX))]
     #[serde(default = "default_compile_seconds_max")]
     pub compile_seconds_max: u64,
-    /// Threads of each of the two lanes. Defaults to the number of cores.
+    /// Threads of each of the two lanes. The calls of one actor use all but one of them, if there are several. Defaults to one more
+    /// than the number of cores.
     #[serde(default)]
     #[schemars(range(max = THREADS_PER_LANE_MAX))]
     pub threads_per_lane: Option<NonZeroUsize>,

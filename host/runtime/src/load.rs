@@ -63,7 +63,7 @@ impl Runtime {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let roles: Vec<_> = roles(config).collect();
         let threads = config.sandbox.threads_per_lane;
-        let threads = threads.map_or(cores.min(THREADS_PER_LANE_MAX), usize::from);
+        let threads = threads.map_or((cores + 1).min(THREADS_PER_LANE_MAX), usize::from);
         let cache = CacheAccess::ReadWrite(cache_keys);
         let loader = Loader::new(
             &roles,

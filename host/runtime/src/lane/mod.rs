@@ -1,5 +1,5 @@
 //! The thread pools for guests: two lanes, so that short calls never wait behind long calls. Within a lane, actors are served in
-//! rotation; see [`Flow`].
+//! rotation, and no actor uses all threads; see [`Flow`].
 
 mod queue;
 
@@ -74,7 +74,7 @@ impl Lane {
         limits: QueueLimits,
         before: fn(),
     ) -> io::Result<Self> {
-        let queue = Arc::new(FairQueue::<Job>::new(limits));
+        let queue = Arc::new(FairQueue::<Job>::new(threads, limits));
         let threads_busy = Arc::new(AtomicUsize::new(0));
         for number in 1..=threads {
             let (jobs, threads_busy) = (Arc::clone(&queue), Arc::clone(&threads_busy));
@@ -83,10 +83,12 @@ impl Lane {
                 .stack_size(CALLING_THREAD_STACK_BYTES)
                 .spawn(move || {
                     before();
-                    while let Some(job) = jobs.pop() {
+                    let mut ended = None;
+                    while let Some((flow, job)) = jobs.pop(ended) {
                         threads_busy.fetch_add(1, Ordering::Relaxed);
                         run_job(job);
                         threads_busy.fetch_sub(1, Ordering::Relaxed);
+                        ended = Some(flow);
                     }
                 })?;
         }

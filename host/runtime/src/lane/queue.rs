@@ -48,20 +48,31 @@ pub(super) struct FairQueue<J> {
 }
 
 struct State<J> {
-    by_flow: HashMap<Flow, VecDeque<J>>,
-    /// The flows that have jobs, in the order in which they are served.
+    by_flow: HashMap<Flow, Jobs<J>>,
+    /// The flows whose next job may run, in the order in which they are served.
     rotation: VecDeque<Flow>,
     length: usize,
+    /// The maximum number of running jobs of a flow.
+    running_max: usize,
     is_closed: bool,
 }
 
+/// The jobs of a flow.
+struct Jobs<J> {
+    waiting: VecDeque<J>,
+    running: usize,
+}
+
 impl<J> FairQueue<J> {
-    pub(super) fn new(limits: QueueLimits) -> Self {
+    /// Creates a queue for this number of threads. A flow may use all but one of them, so that long jobs of one flow never occupy
+    /// all threads.
+    pub(super) fn new(threads: usize, limits: QueueLimits) -> Self {
         Self {
             state: Mutex::new(State {
                 by_flow: HashMap::new(),
                 rotation: VecDeque::new(),
                 length: 0,
+                running_max: threads.saturating_sub(1).max(1),
                 is_closed: false,
             }),
             has_changed: Condvar::new(),
@@ -94,9 +105,10 @@ impl<J> FairQueue<J> {
     }
 
     fn add(&self, mut state: MutexGuard<'_, State<J>>, flow: Flow, job: J) {
+        let running_max = state.running_max;
         let jobs = state.by_flow.entry(flow.clone()).or_default();
-        jobs.push_back(job);
-        if jobs.len() == 1 {
+        jobs.waiting.push_back(job);
+        if jobs.waiting.len() == 1 && jobs.running < running_max {
             state.rotation.push_back(flow);
         }
         state.length += 1;
@@ -105,8 +117,12 @@ impl<J> FairQueue<J> {
     }
 
     /// Waits for the next job: the oldest job of the next flow in the rotation. `None` once the queue is closed and empty.
-    pub(super) fn pop(&self) -> Option<J> {
+    /// `ended` is the flow of the previous job of this thread.
+    pub(super) fn pop(&self, ended: Option<Flow>) -> Option<(Flow, J)> {
         let mut state = self.state.lock();
+        if let Some(flow) = ended {
+            state.end(flow);
+        }
         loop {
             if let Some(job) = state.take() {
                 return Some(job);
@@ -136,20 +152,43 @@ impl<J> FairQueue<J> {
 impl<J> State<J> {
     /// Returns the number of waiting jobs of this flow.
     fn waiting(&self, flow: &Flow) -> usize {
-        self.by_flow.get(flow).map_or(0, VecDeque::len)
+        self.by_flow.get(flow).map_or(0, |jobs| jobs.waiting.len())
     }
 
-    fn take(&mut self) -> Option<J> {
+    fn take(&mut self) -> Option<(Flow, J)> {
         let flow = self.rotation.pop_front()?;
         let jobs = self.by_flow.get_mut(&flow)?;
-        let job = jobs.pop_front();
-        if jobs.is_empty() {
-            self.by_flow.remove(&flow);
-        } else {
-            self.rotation.push_back(flow);
+        let job = jobs.waiting.pop_front()?;
+        jobs.running += 1;
+        if !jobs.waiting.is_empty() && jobs.running < self.running_max {
+            self.rotation.push_back(flow.clone());
         }
         self.length -= 1;
-        job
+        Some((flow, job))
+    }
+
+    /// Counts a job of this flow as ended.
+    fn end(&mut self, flow: Flow) {
+        let Some(jobs) = self.by_flow.get_mut(&flow) else {
+            return;
+        };
+        jobs.running -= 1;
+        if jobs.waiting.is_empty() {
+            if jobs.running == 0 {
+                self.by_flow.remove(&flow);
+            }
+        } else if jobs.running + 1 == self.running_max {
+            self.rotation.push_back(flow);
+        }
+    }
+}
+
+impl<J> Default for Jobs<J> {
+    fn default() -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            running: 0,
+        }
     }
 }
 
@@ -158,11 +197,12 @@ mod tests {
     use super::*;
 
     fn queue<J>(length_max: usize, length_per_actor_max: usize) -> FairQueue<J> {
-        FairQueue::new(QueueLimits {
+        let limits = QueueLimits {
             length_max,
             length_per_actor_max,
             retry_after: Duration::ZERO,
-        })
+        };
+        FairQueue::new(100, limits)
     }
 
     fn actor(name: &str) -> Flow {
@@ -177,8 +217,29 @@ mod tests {
         }
         queue.push(actor("one"), "one".to_owned()).unwrap();
         queue.push_bulk("bulk".to_owned());
-        let taken: Vec<_> = (0..5).filter_map(|_| queue.pop()).collect();
+        let taken: Vec<_> = (0..5).filter_map(|_| Some(queue.pop(None)?.1)).collect();
         assert_eq!(taken, ["many 0", "one", "bulk", "many 1", "many 2"]);
+    }
+
+    #[test]
+    fn a_flow_leaves_one_thread_to_others() {
+        let queue = FairQueue::new(3, queue::<()>(100, 50).limits);
+        for number in 0..4 {
+            queue.push(actor("many"), number).unwrap();
+        }
+        queue.push(actor("one"), 100).unwrap();
+        let next = |ended| queue.pop(ended).map(|(_, job)| job);
+        assert_eq!(
+            [next(None), next(None), next(None)],
+            [Some(0), Some(100), Some(1)]
+        );
+        assert_eq!(next(Some(actor("many"))), Some(2));
+        queue.push(actor("one"), 101).unwrap();
+        assert_eq!(next(Some(actor("one"))), Some(101));
+        queue.close();
+        assert_eq!(next(None), None);
+        assert_eq!(next(Some(actor("many"))), Some(3));
+        assert_eq!(next(Some(actor("many"))), None);
     }
 
     #[test]
@@ -207,6 +268,6 @@ mod tests {
         queue.push_bulk(());
         assert_eq!(queue.length(), 4);
         queue.close();
-        assert_eq!(std::iter::from_fn(|| queue.pop()).count(), 4);
+        assert_eq!(std::iter::from_fn(|| queue.pop(None)).count(), 4);
     }
 }
