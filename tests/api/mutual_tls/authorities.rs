@@ -7,8 +7,8 @@ use rcgen::{CertificateParams, IsCa, date_time_ymd};
 use tempfile::TempDir;
 
 use super::{
-    ACCEPTED, ACTOR, AUTHORITIES_FILE, Caller, UNIT, UNKNOWN_AUTHORITY, VERSIONS, assert_result,
-    authority_and_server,
+    ACCEPTED, ACTOR, AUTHORITIES_FILE, Caller, UNIT, UNKNOWN_AUTHORITY, VERSIONS, another_client,
+    assert_result, authority_and_server,
     issued::{Authority, Contents, Holder},
     logged_actor, server_trusting, trust,
 };
@@ -126,10 +126,10 @@ async fn without_client_cas_sessions_are_resumed() {
     }
 }
 
-// SIGHUP reloads the TLS files; open connections continue.
+// SIGHUP reloads the TLS files.
 
 #[tokio::test]
-async fn reloaded_cas_apply_to_new_connections_only() {
+async fn reloaded_cas_apply_to_open_connections() {
     let (old, new) = (Authority::root("old"), Authority::root("new"));
     let server = server_trusting(&[&old]).await;
     let contents = Contents::of_client(&[&[UNIT]]);
@@ -141,14 +141,25 @@ async fn reloaded_cas_apply_to_new_connections_only() {
         server.reload_tls_files().await;
         let mut open = Caller::new(Some(&of_old), version).connect(&server);
         open.get("/version", None).unwrap().expect(200);
+        let http_2 = another_client(&of_old);
+        let over_http_2 = || http_2.get(format!("{}/version", server.base_url())).send();
+        assert_eq!(over_http_2().await.unwrap().status(), 200);
+        let mut without = Caller::new(None, version).connect(&server);
+        without.get("/health", None).unwrap().expect(200);
+
+        trust(server.directory(), &[&new, &old]);
+        server.reload_tls_files().await;
+        let response = open.get("/version", None).unwrap().expect(200);
+        assert_eq!(logged_actor(&server, &response), ACTOR);
 
         trust(server.directory(), &[&new]);
         let line = server.reload_tls_files().await;
         line.assert_contains("\"INFO\"");
         line.assert_contains("reloaded");
 
-        let response = open.get("/version", None).unwrap().expect(200);
-        assert_eq!(logged_actor(&server, &response), ACTOR);
+        assert!(open.send("/version", None).is_err());
+        assert!(over_http_2().await.is_err());
+        without.get("/health", None).unwrap().expect(200);
         assert_result(&server, "old, after", &of_old, UNKNOWN_AUTHORITY);
         assert_result(&server, "new, after", &of_new, ACCEPTED);
     }

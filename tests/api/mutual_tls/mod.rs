@@ -180,6 +180,12 @@ fn another_client(holder: &Holder) -> Client {
 impl Connection {
     /// Sends a GET request, with or without a token; returns the error if the handshake failed.
     fn get(&mut self, path: &str, token: Option<&str>) -> Result<Response, Error> {
+        let head = self.send(path, token).map_err(|cause| tls_error(&cause))?;
+        Ok(self.read_body(&head))
+    }
+
+    /// Sends a GET request, and returns the head of the response.
+    fn send(&mut self, path: &str, token: Option<&str>) -> io::Result<String> {
         let authorization = token.map_or(String::new(), |token| {
             format!("Authorization: Bearer {token}\r\n")
         });
@@ -188,8 +194,7 @@ impl Connection {
         );
         // A server that refuses the handshake closes the connection during the write; its alert can still be read.
         let _ = self.0.write_all(request.as_bytes());
-        let head = self.read_head().map_err(|cause| tls_error(&cause))?;
-        Ok(self.read_body(&head))
+        self.read_head()
     }
 
     /// Performs the handshake without reading the server's alert about the certificate, waits until the server has sent

@@ -190,6 +190,8 @@ impl Connections {
                     return;
                 }
             };
+            // Before the certificate is verified again, so that no reload in between is missed.
+            let client_rejected = shared.tls.client_rejected(stream.get_ref().1);
             let connection = match shared.connection_facts(&stream, peer) {
                 Ok(connection) => connection,
                 Err(cause) => {
@@ -205,7 +207,14 @@ impl Connections {
                 shared.timeouts,
                 stage,
             );
-            match served.await {
+            let ended = tokio::select! {
+                biased;
+                () = client_rejected => {
+                    Ended::Aborted("the reloaded CAs do not verify the client certificate")
+                }
+                ended = served => ended,
+            };
+            match ended {
                 Ended::Completed(Ok(())) => {}
                 Ended::Completed(Err(cause)) => {
                     tracing::debug!(client.address = %peer, error = %cause, "connection ended early");

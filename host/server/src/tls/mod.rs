@@ -1,22 +1,23 @@
 //! The server's TLS: its certificate and the CAs of client certificates.
 //!
-//! The files are read again at each SIGHUP: later handshakes use their new contents, and open connections continue. If
-//! the files are invalid, the previous contents stay in use.
+//! The files are read again at each SIGHUP: later handshakes use their new contents. Open connections continue, unless the new CAs
+//! do not verify their client certificate. If the files are invalid, the previous contents stay in use.
 
 pub(crate) mod certificates;
 
 use std::{
+    future::pending,
     io,
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 use keywright_core::certificate::ClientCertificateFacts;
 use keywright_crypto::client_certificate_facts;
 use rustls::{
     ServerConfig, ServerConnection,
-    pki_types::UnixTime,
+    pki_types::{CertificateDer, UnixTime},
     server::{NoServerSessionStorage, WebPkiClientVerifier, danger::ClientCertVerifier},
     time_provider::TimeProvider,
 };
@@ -51,6 +52,17 @@ struct Current {
     client_verifier: Option<Arc<ClientVerifier>>,
 }
 
+impl Current {
+    /// Verifies the chain of a client certificate. Returns the time at which the first CA certificate of the chain expires, or
+    /// `None` if the chain is not valid.
+    fn chain_expires_at(&self, chain: &[CertificateDer<'_>]) -> Option<DateTime<Utc>> {
+        let (certificate, intermediates) = chain.split_first()?;
+        let verifier = self.client_verifier.as_ref()?;
+        let now = TimeFrom1970.current_time()?;
+        verifier.verify(certificate, intermediates, now).ok()
+    }
+}
+
 impl Tls {
     pub(crate) fn load(files: &TlsConfig) -> Result<Self, StartupError> {
         Ok(Self {
@@ -64,7 +76,7 @@ impl Tls {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        let acceptor = TlsAcceptor::from(Arc::clone(&self.current.borrow().server));
+        let acceptor = TlsAcceptor::from(self.current().server);
         match acceptor.accept(stream).into_fallible().await {
             Ok(stream) => Ok(stream),
             Err((cause, stream)) => {
@@ -80,16 +92,38 @@ impl Tls {
         &self,
         session: &ServerConnection,
     ) -> Option<Arc<ClientCertificateFacts>> {
-        let (certificate, intermediates) = session.peer_certificates()?.split_first()?;
-        let mut facts = client_certificate_facts(certificate).unwrap_or_default();
-        let verifier = self.current.borrow().client_verifier.clone();
-        let chain_expires_at = verifier
-            .zip(TimeFrom1970.current_time())
-            .and_then(|(verifier, now)| verifier.verify(certificate, intermediates, now).ok());
+        let chain = session.peer_certificates()?;
+        let mut facts = client_certificate_facts(chain.first()?).unwrap_or_default();
         // If the chain is no longer valid, it has expired since the handshake.
+        let chain_expires_at = self.current().chain_expires_at(chain);
         let chain_expires_at = chain_expires_at.unwrap_or(DateTime::UNIX_EPOCH);
         facts.expires_at = facts.expires_at.min(chain_expires_at);
         Some(Arc::new(facts))
+    }
+
+    /// Returns a future that completes when the files are reloaded and the new CAs do not verify the client certificate of the
+    /// session. Without a client certificate, it never completes.
+    pub(crate) fn client_rejected(
+        &self,
+        session: &ServerConnection,
+    ) -> impl Future<Output = ()> + use<> {
+        let mut current = self.current.subscribe();
+        let chain = session.peer_certificates().map(<[_]>::to_vec);
+        async move {
+            let Some(chain) = chain else {
+                return pending().await;
+            };
+            while current.changed().await.is_ok() {
+                let reloaded = current.borrow_and_update().clone();
+                if reloaded.chain_expires_at(&chain).is_none() {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn current(&self) -> Current {
+        self.current.borrow().clone()
     }
 
     /// Reads the files again at each SIGHUP.
