@@ -3,7 +3,6 @@
 use std::{collections::HashSet, sync::Arc};
 
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
 use keywright_core::{
     credential::CredentialName,
     ports::{
@@ -16,7 +15,7 @@ use uuid::Uuid;
 use crate::{
     Database,
     connections::{Ended, Transaction},
-    row::{Row, column, count, small, time},
+    row::{Row, column, count},
     statement::{Statement, built_statement, statement},
 };
 
@@ -28,15 +27,15 @@ pub struct EncryptionKeyRow {
     /// The provider of the key: `password`, `raw` or `kms`.
     pub provider: String,
     /// The salt and the number of iterations, for a derived key.
-    pub derivation: Option<(Vec<u8>, u32)>,
+    pub derivation: Option<(Vec<u8>, i64)>,
     /// The key, encrypted by a key management service. `None` for the other providers.
     pub wrapped_key: Option<Vec<u8>>,
     /// The nonce of the canary.
     pub canary_nonce: Vec<u8>,
     /// The canary, encrypted with the key.
     pub canary_ciphertext: Vec<u8>,
-    /// When the key was first active, in milliseconds.
-    pub created_at: DateTime<Utc>,
+    /// When the key was first active, in milliseconds since 1970.
+    pub created_at: i64,
 }
 
 impl Database {
@@ -122,10 +121,10 @@ async fn add_once(
         .bind(key.id)
         .bind(key.provider.as_str())
         .bind(salt)
-        .bind(iterations.map(i64::from))
+        .bind(iterations)
         .bind(key.canary_nonce.as_slice())
         .bind(key.canary_ciphertext.as_slice())
-        .bind(key.created_at.timestamp_millis())
+        .bind(key.created_at)
         .bind(key.wrapped_key.clone());
     transaction.execute(query).await?;
     transaction.commit(true).await
@@ -161,10 +160,6 @@ impl EncryptionKeyRepository for Database {
 fn key_of(row: &Row) -> Result<EncryptionKeyRow, RepositoryError> {
     let salt: Option<Vec<u8>> = column!(row, "encryption_key", "salt")?;
     let iterations: Option<i64> = column!(row, "encryption_key", "iterations")?;
-    let iterations = iterations
-        .map(|number| small(number, "encryption_key.iterations"))
-        .transpose()?;
-    let created_at: i64 = column!(row, "encryption_key", "created_at")?;
     Ok(EncryptionKeyRow {
         id: column!(row, "encryption_key", "id")?,
         provider: column!(row, "encryption_key", "provider")?,
@@ -172,7 +167,7 @@ fn key_of(row: &Row) -> Result<EncryptionKeyRow, RepositoryError> {
         derivation: salt.zip(iterations),
         canary_nonce: column!(row, "encryption_key", "canary_nonce")?,
         canary_ciphertext: column!(row, "encryption_key", "canary_ciphertext")?,
-        created_at: time(created_at, "encryption_key.created_at")?,
+        created_at: column!(row, "encryption_key", "created_at")?,
     })
 }
 

@@ -130,6 +130,19 @@ async fn unusable_keys_are_refused_with_the_ids_of_the_needed_keys() {
 }
 
 #[tokio::test]
+async fn a_malformed_record_of_a_key_is_named_with_its_table() {
+    let server = Server::start().await;
+    let key_id = active_key_id(&server);
+    let named = format!("the row {key_id} of the table encryption_key is malformed");
+    let damage = "update encryption_key set created_at = 9223372036854775807";
+    server.run_sql(damage).await;
+    for command in [&["check"][..], &["keys", "status"]] {
+        let refused = server.run_command(command).expect(1);
+        refused.errors.assert_contains(&named);
+    }
+}
+
+#[tokio::test]
 async fn an_empty_store_accepts_any_key() {
     let server = Server::start_with(&with_keys(&["KEY_A"])).await;
     let server = Server::start_in(server.stop().await, &with_keys(&["KEY_B"])).await;

@@ -234,7 +234,7 @@ impl Storage {
             wrapped_key: None,
             canary_nonce: vec![2; 12],
             canary_ciphertext: vec![3; 48],
-            created_at: DateTime::UNIX_EPOCH,
+            created_at: 0,
         };
         let added = database.add_encryption_key(&key, &HashSet::new()).await;
         assert!(added.unwrap());

@@ -118,7 +118,7 @@ pub enum ComparisonError {
     #[error(transparent)]
     KeyManagement(#[from] KeyManagementError),
     /// A stored record is malformed.
-    #[error("the stored record of the encryption key {0} is malformed")]
+    #[error("the stored record of the encryption key {0} is malformed; restore it from a backup")]
     RecordMalformed(Uuid),
 }
 

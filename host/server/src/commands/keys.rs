@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
-use chrono::SecondsFormat;
+use chrono::{DateTime, SecondsFormat};
 use clap::Subcommand;
 use keywright_core::{
     UseCaseError,
@@ -348,7 +348,9 @@ impl KeyReport {
         Self {
             id: record.id,
             provider: record.provider.clone(),
-            created_at: record.created_at.to_rfc3339_opts(SecondsFormat::Secs, true),
+            created_at: DateTime::from_timestamp_millis(record.created_at)
+                .unwrap_or_default()
+                .to_rfc3339_opts(SecondsFormat::Secs, true),
             state: match recognized.status(record.id) {
                 KeyStatus::Active => ACTIVE,
                 KeyStatus::Inactive => "inactive",

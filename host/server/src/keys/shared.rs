@@ -14,6 +14,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use chrono::DateTime;
 use keywright_core::{
     Secret,
     ports::{
@@ -137,7 +138,7 @@ impl SharedKeyRing {
     /// Reads the records, and compares new records with the configured keys on a blocking thread.
     async fn read_records(&self, failed_at: &mut Option<Instant>) -> Result<(), RepositoryError> {
         let records = records_of(self.database.encryption_keys().await?)
-            .map_err(|_| RepositoryError::Inconsistent("encryption_key.provider"))?;
+            .map_err(|_| RepositoryError::Inconsistent("encryption_key"))?;
         let configured = Arc::clone(&self.configured);
         let mut recognition = self.current().recognition.clone();
         let handle = Handle::current();
@@ -302,8 +303,11 @@ impl EncryptionMeter {
 }
 
 /// A stored key record is malformed.
-#[derive(Debug, thiserror::Error)]
-#[error("the record of the encryption key {0} is malformed, or was created by a newer release")]
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error(
+    "the row {0} of the table encryption_key is malformed, or was created by a newer release; restore the row from a backup, or \
+     use that release"
+)]
 pub(super) struct RowMalformedError(Uuid);
 
 pub(super) fn records_of(rows: Vec<EncryptionKeyRow>) -> Result<Vec<KeyRecord>, RowMalformedError> {
@@ -313,7 +317,7 @@ pub(super) fn records_of(rows: Vec<EncryptionKeyRow>) -> Result<Vec<KeyRecord>, 
 pub(super) fn row_of(record: KeyRecord) -> EncryptionKeyRow {
     let (provider, derivation, wrapped_key) = match record.derivation {
         KeyDerivation::Password(PasswordDerivation { salt, iterations }) => {
-            (PASSWORD, Some((salt, iterations)), None)
+            (PASSWORD, Some((salt, i64::from(iterations))), None)
         }
         KeyDerivation::Raw => (RAW, None, None),
         KeyDerivation::Wrapped(wrapped_key) => (KMS, None, Some(wrapped_key)),
@@ -325,25 +329,28 @@ pub(super) fn row_of(record: KeyRecord) -> EncryptionKeyRow {
         wrapped_key,
         canary_nonce: record.canary_nonce,
         canary_ciphertext: record.canary_ciphertext,
-        created_at: record.created_at,
+        created_at: record.created_at.timestamp_millis(),
     }
 }
 
 fn record_of(row: EncryptionKeyRow) -> Result<KeyRecord, RowMalformedError> {
+    let malformed = RowMalformedError(row.id);
     let derivation = match (row.provider.as_str(), row.derivation, row.wrapped_key) {
         (PASSWORD, Some((salt, iterations)), None) => {
+            let iterations = u32::try_from(iterations).map_err(|_| malformed)?;
             KeyDerivation::Password(PasswordDerivation { salt, iterations })
         }
         (RAW, None, None) => KeyDerivation::Raw,
         (KMS, None, Some(wrapped_key)) => KeyDerivation::Wrapped(wrapped_key),
-        _ => return Err(RowMalformedError(row.id)),
+        _ => return Err(malformed),
     };
+    let created_at = DateTime::from_timestamp_millis(row.created_at).ok_or(malformed)?;
     Ok(KeyRecord {
         id: row.id,
         derivation,
         canary_nonce: row.canary_nonce,
         canary_ciphertext: row.canary_ciphertext,
-        created_at: row.created_at,
+        created_at,
     })
 }
 

@@ -11,7 +11,7 @@ use keywright_core::{
 use keywright_storage::{BATCH_BYTES_MAX, EncryptionKeyRow};
 use uuid::Uuid;
 
-use crate::support::{Fixture, KEY_ID, at, key};
+use crate::support::{Fixture, KEY_ID, key};
 
 #[tokio::test]
 async fn records_are_read_as_written_oldest_first() {
@@ -46,7 +46,7 @@ async fn a_record_is_added_once() {
     assert!(again.is_err());
     assert_eq!(
         fixture.database.encryption_keys().await.unwrap()[0].created_at,
-        at(1)
+        1
     );
 }
 

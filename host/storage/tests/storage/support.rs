@@ -274,7 +274,7 @@ pub(crate) fn key(id: Uuid, milliseconds: i64) -> EncryptionKeyRow {
         wrapped_key: None,
         canary_nonce: vec![2; 12],
         canary_ciphertext: vec![3; 48],
-        created_at: at(milliseconds),
+        created_at: milliseconds,
     }
 }
 
