@@ -1,7 +1,7 @@
 //! Settings of the section `storage`, and a database that becomes unavailable.
 
 use keywright_harness::{Options, Server, Text};
-use keywright_test_postgres::PostgresServer;
+use keywright_test_postgres::{PostgresServer, shared};
 use serde_json::json;
 
 #[test]
@@ -40,4 +40,23 @@ async fn requests_are_503_while_the_database_is_unavailable() {
     let response = server.put("/api/v1/data", value("/after")).await;
     response.expect(200);
     server.get("/api/v1/data?name=/during").await.expect(404);
+}
+
+#[tokio::test]
+async fn notices_of_postgresql_are_not_logged() {
+    let Some(postgres) = shared() else {
+        return;
+    };
+    let url = postgres.new_database();
+    let storage = format!("url = \"{url}\"");
+    let server = Server::start_with(&Options::default().storage(&storage)).await;
+    let noisy = "create function noisy() returns trigger language plpgsql as $$
+        begin raise notice 'a notice'; raise warning 'a warning'; return new; end $$;
+        create trigger noisy before insert on credential for each row execute function noisy()";
+    postgres.run_at(&url, noisy);
+    let value = json!({"name": "/a", "type": "value", "value": "v"});
+    server.put("/api/v1/data", value).await.expect(200);
+    let log = server.whole_log().await;
+    log.assert_lacks("a notice");
+    log.assert_lacks("a warning");
 }

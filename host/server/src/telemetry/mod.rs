@@ -61,8 +61,10 @@ where
         .map_or(level_max, |hint| hint.min(level_max));
     let own_code_or_important = tracing_subscriber::filter::filter_fn(|metadata| {
         let target = metadata.target();
-        // The callers log the errors of this library, with their causes.
-        let is_repeated = target.starts_with("rustls_platform_verifier");
+        // The callers log the errors of the first library, with their causes. PostgreSQL writes its notices to its own log; their
+        // number is unbounded.
+        let is_repeated =
+            target.starts_with("rustls_platform_verifier") || target == "sqlx::postgres::notice";
         target.starts_with("keywright") || *metadata.level() <= tracing::Level::INFO && !is_repeated
     });
     let as_json = match config.format {
