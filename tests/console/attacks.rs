@@ -291,6 +291,25 @@ async fn stored_texts_are_never_markup() {
 }
 
 #[tokio::test]
+async fn the_text_direction_of_an_actor_does_not_affect_the_page() {
+    let (server, mut browser) = session().await;
+    let actor = "uaa-client:\u{202e}ppa";
+    let permission = server.grant("/x/*", actor, &["read"]).await;
+    let change = format!("/console/permission?id={permission}");
+    let explain = "/console/permissions/explain?path=/x/a&operation=read";
+    let explain = format!("{explain}&actor=uaa-client:%E2%80%AEppa");
+    let action = "/console/permission/change";
+    for page in [
+        browser.page(&change).await,
+        browser.page(&explain).await,
+        browser.fill_in(&change, action, &[]).await.expect(200),
+    ] {
+        page.assert_contains(&format!("<bdi>{actor}</bdi>"));
+        assert!(!page.body.contains(&format!("{actor} ")), "{page:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_login_never_leads_to_another_site() {
     let server = server().await;
     for then in [

@@ -135,7 +135,8 @@ async fn a_permission_is_added_changed_and_removed() {
     let form = "/console/permissions/add?path=/a/*";
     let given = [("actor", GUEST_ACTOR), ("operation.read", "true")];
     let page = browser.fill_in(form, ADD, &given).await.expect(200);
-    let added = format!("Added the permission of {GUEST_ACTOR} on <code>/a/*</code>: read.");
+    let added =
+        format!("Added the permission of <bdi>{GUEST_ACTOR}</bdi> on <code>/a/*</code>: read.");
     page.assert_contains(&added);
     assert_eq!(status().await, 200);
 
@@ -147,7 +148,8 @@ async fn a_permission_is_added_changed_and_removed() {
     page.assert_contains(checked);
     let given = [("operation.read", ""), ("operation.delete", "true")];
     let page = browser.submit(&page, CHANGE, &given).await.expect(200);
-    let changed = format!("Changed the permission of {GUEST_ACTOR} on <code>/a/*</code>: delete.");
+    let changed =
+        format!("Changed the permission of <bdi>{GUEST_ACTOR}</bdi> on <code>/a/*</code>: delete.");
     page.assert_contains(&changed);
     assert_eq!(status().await, 404);
 
@@ -273,7 +275,8 @@ async fn an_explanation_agrees_with_the_decision_of_the_server() {
                 } else {
                     "may <strong>not </strong>"
                 };
-                let decision = format!("{GUEST_ACTOR} {may} {operation} <code>{name}</code>");
+                let decision =
+                    format!("<bdi>{GUEST_ACTOR}</bdi> {may} {operation} <code>{name}</code>");
                 let decision = decision.replace("</strong> ", "</strong>");
                 assert!(
                     page.body.contains(&decision),
@@ -366,7 +369,7 @@ async fn without_enforcement_every_actor_may_do_everything() {
     let server = Server::start_with(&options).await;
     let mut browser = Browser::logged_in(&server, GUEST).await;
     let page = explained(&mut browser, "/a", "delete").await;
-    let decision = format!("{GUEST_ACTOR} may delete <code>/a</code>");
+    let decision = format!("<bdi>{GUEST_ACTOR}</bdi> may delete <code>/a</code>");
     page.assert_contains(&decision);
     let note = "This server does not enforce permissions";
     page.assert_contains(note);

@@ -11,7 +11,7 @@ use keywright_core::{
 };
 use maud::{Markup, html};
 
-use super::permission::{ACTOR, PATH, actor_field, listed, path_field};
+use super::permission::{ACTOR, PATH, actor_field, isolated, listed, path_field};
 use crate::{
     page::{Page, PageResult, last_characters, scrolled},
     paths::{EXPLAIN, PERMISSIONS, link_to_permissions},
@@ -89,7 +89,7 @@ fn result(explanation: &Explanation) -> Markup {
     html! {
         section aria-labelledby="decision" {
             h2 id="decision" {
-                (actor.as_str()) " may " @if !is_allowed { strong { "not " } } (operation.as_str()) " " code { (path.as_str()) }
+                (isolated(actor)) " may " @if !is_allowed { strong { "not " } } (operation.as_str()) " " code { (path.as_str()) }
             }
             @if !is_enforced { p { "This server does not enforce permissions: every authenticated caller may do everything." } }
             @if let Some(stored) = stored {

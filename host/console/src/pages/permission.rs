@@ -45,7 +45,7 @@ pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> P
     let id = id(&query)?;
     let permission = state.ports.permissions.by_id(&visit.caller, id).await?;
     let page = Page::of(&visit, PERMISSIONS, "Change a permission");
-    let actor = permission.actor.as_str();
+    let actor = isolated(&permission.actor);
     let id = id.to_string();
     Ok(page.render(&html! {
         section aria-labelledby="permission" {
@@ -161,7 +161,7 @@ fn confirmation(visit: &Visit, change: &str, permission: &Permission) -> Respons
     let path = permission.path.as_str();
     Page::of(visit, PERMISSIONS, "Permissions").render(&html! {
         p.done role="status" {
-            (change) " of " (permission.actor.as_str()) " on " code { (path) } ": " (listed(permission.operations)) "."
+            (change) " of " (isolated(&permission.actor)) " on " code { (path) } ": " (listed(permission.operations)) "."
         }
         p { a.button href=(link_to_permissions(path)) { "Show the permissions on " (path) } }
     })
@@ -175,6 +175,11 @@ pub(super) const ID: &str = "id";
 pub(super) fn listed(operations: Operations) -> String {
     let names: Vec<_> = operations.iter().map(Operation::as_str).collect();
     names.join(", ")
+}
+
+/// Renders an actor. Its text direction does not affect the text around it.
+pub(super) fn isolated(actor: &Actor) -> Markup {
+    html! { bdi { (actor.as_str()) } }
 }
 
 /// Renders the input of a path. Its id is unique on the page.
