@@ -3,6 +3,7 @@
 use keywright_harness::{Options, Server, Text};
 use keywright_test_postgres::{PostgresServer, shared};
 use serde_json::json;
+use sqlx::{Connection, Executor, PgConnection};
 
 #[test]
 fn a_database_password_is_never_printed() {
@@ -59,4 +60,22 @@ async fn notices_of_postgresql_are_not_logged() {
     let log = server.whole_log().await;
     log.assert_lacks("a notice");
     log.assert_lacks("a warning");
+}
+
+#[tokio::test]
+async fn a_start_does_not_wait_forever_for_a_locked_table() {
+    let Some(postgres) = shared() else {
+        return;
+    };
+    let url = postgres.new_database();
+    let storage = format!("url = \"{url}\"");
+    let server = Server::start_with(&Options::default().storage(&storage)).await;
+    server.stop().await;
+    let mut connection = PgConnection::connect(&url).await.unwrap();
+    let lock = "begin; lock table _sqlx_migrations in access exclusive mode";
+    connection.execute(lock).await.unwrap();
+    let storage = format!("{storage}\nwait_seconds_max = 1");
+    let refusal = Server::refusal(&Options::default().storage(&storage));
+    refusal.assert_contains("it did not respond in time (storage.wait_seconds_max)");
+    connection.close().await.unwrap();
 }

@@ -192,17 +192,11 @@ pub(crate) async fn require_current(
         database: database.to_owned(),
         source: Box::new(source),
     })?;
-    let known: Vec<_> = migrations.iter().collect();
     if applied.is_empty() {
         return Err(DatabaseOpenError::SchemaAbsent(database.to_owned()));
     }
-    let is_same = |(applied, known): (&AppliedMigration, &&Migration)| {
-        applied.version == known.version
-            && applied.is_complete
-            && applied.checksum == known.checksum.as_ref()
-    };
-    let difference = match applied.len().cmp(&known.len()) {
-        _ if !applied.iter().zip(&known).all(is_same) => SCHEMA_DIFFERS,
+    let difference = match applied.len().cmp(&migrations.iter().count()) {
+        _ if !are_same(&applied, migrations) => SCHEMA_DIFFERS,
         Ordering::Less => {
             "is older than this program; start a server of this version to migrate it"
         }
@@ -215,6 +209,21 @@ pub(crate) async fn require_current(
         database: database.to_owned(),
         difference,
     })
+}
+
+/// Returns whether applied migrations are all known migrations, perhaps followed by later ones.
+pub(crate) fn begin_with(applied: &[AppliedMigration], known: &Migrator) -> bool {
+    applied.len() >= known.iter().count() && are_same(applied, known)
+}
+
+/// Compares applied and known migrations, except those that only one of the two has at its end.
+fn are_same(applied: &[AppliedMigration], known: &Migrator) -> bool {
+    let is_same = |(applied, known): (&AppliedMigration, &Migration)| {
+        applied.version == known.version
+            && applied.is_complete
+            && applied.checksum == known.checksum.as_ref()
+    };
+    applied.iter().zip(known.iter()).all(is_same)
 }
 
 fn applied_of(row: &Row) -> Result<AppliedMigration, RepositoryError> {

@@ -1,6 +1,6 @@
 //! Opening a database on a PostgreSQL server.
 
-use std::{fmt, io, path::PathBuf, str::FromStr, time::Duration};
+use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 
 use keywright_core::Secret;
 use sqlx::{
@@ -11,11 +11,13 @@ use sqlx::{
 };
 
 use crate::{
-    connections::{Connections, Pools, PostgresConnections, PostgresTarget, ServerHealth, Writer},
+    connections::{
+        Connections, Pools, PostgresConnections, PostgresTarget, ServerHealth, Writer, within,
+    },
     error::{DatabaseOpenError, SqlxError},
     migrations::{
-        AppliedMigration, SchemaVersionError, check_compatible, files, require_current, statements,
-        within_transaction,
+        AppliedMigration, SchemaVersionError, begin_with, check_compatible, files, require_current,
+        statements, within_transaction,
     },
 };
 
@@ -98,7 +100,7 @@ pub(crate) async fn reach(options: &PostgresOptions) -> Result<(), DatabaseOpenE
     let connection = connect_options(options)?;
     let database = display_name(&connection);
     let mut connection = connect(&database, &connection, options.wait_max).await?;
-    let checked = require_own(&mut connection).await;
+    let checked = within(options.wait_max, require_own(&mut connection)).await;
     checked.map_err(|cause| DatabaseOpenError::not_migrated(&database, cause))?;
     let closed = connection.close().await;
     closed.map_err(|source| not_reached(&database, source))
@@ -219,10 +221,33 @@ async fn migrate(
     wait_max: Duration,
 ) -> Result<(), DatabaseOpenError> {
     let mut connection = connect(database, options, wait_max).await?;
-    let migrated = migrate_locked(&mut connection).await;
-    migrated.map_err(|cause| DatabaseOpenError::not_migrated(database, cause))?;
+    let not_migrated = |cause| DatabaseOpenError::not_migrated(database, cause);
+    // Migrations have no time limit. So a schema that needs none must be recognized without them.
+    let is_migrated = within(wait_max, is_migrated(&mut connection)).await;
+    if !is_migrated.map_err(not_migrated)? {
+        let migrated = migrate_locked(&mut connection).await;
+        migrated.map_err(not_migrated)?;
+    }
     let closed = connection.close().await;
     closed.map_err(|source| not_reached(database, source))
+}
+
+/// Returns whether the schema has all migrations of this server.
+///
+/// # Errors
+/// If the schema belongs to another program, or is too new for this server.
+async fn is_migrated(connection: &mut PgConnection) -> Result<bool, BoxDynError> {
+    require_own(connection).await?;
+    let table = sqlx::query(statements::POSTGRES_TABLES);
+    if table.fetch_optional(&mut *connection).await?.is_none() {
+        return Ok(false);
+    }
+    let applied: Vec<AppliedMigration> = sqlx::query_as(statements::APPLIED)
+        .fetch_all(connection)
+        .await?;
+    let migrations = migrations();
+    check_compatible(&migrations, &applied)?;
+    Ok(begin_with(&applied, &migrations))
 }
 
 /// Migrates in one transaction, so that the migrations are atomic and the lock ends with it even if the server dies or a pooler
@@ -264,11 +289,8 @@ async fn connect(
     options: &PgConnectOptions,
     wait_max: Duration,
 ) -> Result<PgConnection, DatabaseOpenError> {
-    let connecting = tokio::time::timeout(wait_max, options.connect());
-    let connecting = connecting
-        .await
-        .unwrap_or_else(|_| Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into())));
-    connecting.map_err(|source| not_reached(database, source))
+    let connected = within(wait_max, options.connect()).await;
+    connected.map_err(|source| not_reached(database, source))
 }
 
 fn not_reached(database: &str, source: sqlx::Error) -> DatabaseOpenError {

@@ -481,13 +481,13 @@ async fn set(connection: &mut PgConnection, sql: String) -> Result<(), sqlx::Err
 }
 
 /// Limits the time of work on a server, which may have become unreachable without closing its connections.
-pub(super) async fn within<T>(
+pub(crate) async fn within<T, E: From<sqlx::Error>>(
     wait_max: Duration,
-    work: impl Future<Output = Result<T, sqlx::Error>>,
-) -> Result<T, sqlx::Error> {
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
     tokio::time::timeout(wait_max, work)
         .await
-        .unwrap_or_else(|_| Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into())))
+        .unwrap_or_else(|_| Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into()).into()))
 }
 
 /// How long the pool waits for the rollback of a connection whose last use was cancelled. Then it opens another one instead.
