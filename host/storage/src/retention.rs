@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::{
     Database,
     credential::row,
-    row::{Row, column, time},
+    row::{Row, column},
     statement::{Statement, built_statement, statement},
 };
 
@@ -122,12 +122,17 @@ impl RetentionClock for Database {
         let Some(row) = self.pools.reader.fetch_optional(query).await? else {
             return Ok(None);
         };
-        let seen_at = column!(row, "retention_clock", "seen_at")?;
-        let trusted_from = column!(row, "retention_clock", "trusted_from")?;
-        Ok(Some(ClockRecord {
-            seen_at: time(seen_at, "retention_clock")?,
-            trusted_from: time(trusted_from, "retention_clock")?,
-        }))
+        let seen_at: i64 = column!(row, "retention_clock", "seen_at")?;
+        let trusted_from: i64 = column!(row, "retention_clock", "trusted_from")?;
+        let times = [seen_at, trusted_from].map(DateTime::from_timestamp_millis);
+        // Without a record, the clock settles again.
+        Ok(match times {
+            [Some(seen_at), Some(trusted_from)] => Some(ClockRecord {
+                seen_at,
+                trusted_from,
+            }),
+            _ => None,
+        })
     }
 
     async fn write(&self, record: ClockRecord) -> Result<(), RepositoryError> {

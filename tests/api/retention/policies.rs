@@ -116,6 +116,20 @@ async fn inactive_versions_over_the_age_limit_are_deleted() {
 }
 
 #[tokio::test]
+async fn a_malformed_clock_record_is_replaced() {
+    let policies = [("/a", "versions_max = 1"), ("/b", "age_days_max = 30")];
+    let server = Server::start_with(&options(&policies)).await;
+    trust_the_clock_at_once(&server).await;
+    let malformed = "update retention_clock set seen_at = 9223372036854775807";
+    server.run_sql(malformed).await;
+    set_times(&server, "/a", 2).await;
+    after_a_run(&[&server]).await;
+    assert_eq!(values(&server, "/a").await, ["1"]);
+    let trusted = "select count(*) from retention_clock where trusted_from = 0";
+    assert_eq!(server.run_sql(trusted).await, "0");
+}
+
+#[tokio::test]
 async fn versions_beyond_one_batch_are_deleted() {
     let server = Server::start_with(&options(&[])).await;
     set_times(&server, "/a", 202).await;
