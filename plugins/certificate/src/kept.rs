@@ -7,6 +7,7 @@
 
 use base64ct::{Base64, Encoding};
 use der::{Decode, Encode, asn1::OctetString, oid::ObjectIdentifier};
+use keywright_der::{LEVELS_MAX, is_der};
 use keywright_plugin_support::{Failure, Violation};
 use rcgen::CustomExtension;
 use serde::{Deserialize, Serialize};
@@ -21,7 +22,6 @@ use x509_cert::{
 
 use crate::{
     alternative_name::AlternativeName,
-    canonical_der::is_der,
     parameters::Parameters,
     subject::Subject,
     tbs,
@@ -243,7 +243,7 @@ fn reencoded<'a, T: Decode<'a, Error = der::Error> + Encode>(
 }
 
 fn checked(part: &str, found: &[u8]) -> Result<Encoded, Failure> {
-    if is_der(found) {
+    if is_der(found, LEVELS_MAX - LEVELS_ABOVE) {
         Ok(Encoded(found.to_vec()))
     } else {
         Err(not_der(part))
@@ -257,6 +257,9 @@ fn not_der(part: &str) -> Failure {
 fn refused(rule: &str) -> Failure {
     Failure::InvalidValue(Violation::of("certificate", rule))
 }
+
+/// The levels of a certificate body that are reserved for the levels above its parts.
+const LEVELS_ABOVE: usize = 8;
 
 /// One more than the largest path length constraint that a CA signs.
 const PATH_LENGTH_ABOVE_MAX: u8 = 128;

@@ -5,8 +5,8 @@
 //! - [`generate`]: the key, the certificate, the value. Pure, so it is tested natively.
 //! - [`tbs`]: the body of the certificate (`TBSCertificate`).
 //! - [`private_key`]: generates and encodes keys of every type, and signs with them.
-//! - [`recover`]: the parameters to regenerate a stored certificate. [`kept`] contains the parts that parameters can't express,
-//!   [`canonical_der`] checks whether a part can be kept, and [`public_key`] reads the key.
+//! - [`recover`]: the parameters to regenerate a stored certificate. [`kept`] contains the parts that parameters can't express, and
+//!   [`public_key`] reads the key.
 //! - [`issuer`]: the interface to a signing CA; in a component, the host's `issuer` resource.
 //! - [`pem`]: the PEM format of stored certificates.
 //! - `component`: the WIT bindings, only for `wasm32`.
@@ -25,7 +25,6 @@
 //! times slower.
 
 pub mod alternative_name;
-pub mod canonical_der;
 #[cfg(target_arch = "wasm32")]
 mod component;
 pub mod generate;

@@ -6,6 +6,13 @@ use keywright_core::certificate::{
     CertificateFacts, ClientAuthorityFacts, ClientCertificateFacts, IssuanceFacts, SerialNumber,
     SigningUsages,
 };
+use keywright_der::{
+    character, split_element,
+    tag::{
+        BMP_STRING, IA5_STRING, NUMERIC_STRING, PRINTABLE_STRING, TELETEX_STRING, UNIVERSAL_STRING,
+        UTF8_STRING, VISIBLE_STRING,
+    },
+};
 use x509_parser::{
     asn1_rs::{Class, Oid, oid},
     certificate::{TbsCertificate, X509Certificate},
@@ -19,10 +26,6 @@ use x509_parser::{
 use zeroize::Zeroizing;
 
 use super::{
-    der::{
-        BMP_STRING, IA5_STRING, NUMERIC_STRING, PRINTABLE_STRING, TELETEX_STRING, UNIVERSAL_STRING,
-        UTF8_STRING, VISIBLE_STRING, character, split_element,
-    },
     pem::{PemBlock, write_block},
     signature::{curve, is_made_by},
 };

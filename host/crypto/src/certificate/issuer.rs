@@ -10,6 +10,10 @@ use keywright_core::{
     certificate::{CertificateFacts, IssuanceRules, SigningUsages},
     ports::{CertificateIssuer, SigningError},
 };
+use keywright_der::{
+    NEGATIVE, Strictness, bit_string, element,
+    tag::{OCTET_STRING, SEQUENCE},
+};
 use x509_parser::{
     asn1_rs::Oid,
     certificate::{TbsCertificate, X509Certificate},
@@ -23,11 +27,7 @@ use x509_parser::{
     x509::{AlgorithmIdentifier, X509Version},
 };
 
-use super::{
-    der::{NEGATIVE, OCTET_STRING, SEQUENCE, Strictness, bit_string, element},
-    facts, grammar,
-    signing_key::SigningKey,
-};
+use super::{facts, grammar, signing_key::SigningKey};
 
 /// The largest certificate body that an issuer signs, in bytes of DER.
 pub const TBS_CERTIFICATE_BYTES_MAX: usize = 65_536;

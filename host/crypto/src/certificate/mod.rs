@@ -1,6 +1,5 @@
 //! X.509 certificates: parses them, checks the values that callers set and guests generate, and creates issuers.
 
-mod der;
 mod details;
 mod facts;
 mod grammar;

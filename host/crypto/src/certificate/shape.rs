@@ -2,9 +2,9 @@
 //!
 //! Shapes are finite and not recursive. So a check is no deeper than the shape, and reads each byte once per level.
 
-use super::der::{
-    BOOLEAN, INTEGER, OBJECT_IDENTIFIER, OCTET_STRING, SEQUENCE, SET, Strictness, is_boolean,
-    is_element, is_integer, is_object_identifier, is_octets, split_element,
+use keywright_der::{
+    Strictness, is_boolean, is_element, is_integer, is_object_identifier, is_octets, split_element,
+    tag::{BOOLEAN, INTEGER, OBJECT_IDENTIFIER, OCTET_STRING, SEQUENCE, SET},
 };
 
 /// The structure of an element.

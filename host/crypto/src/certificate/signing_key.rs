@@ -15,6 +15,7 @@ use keywright_core::{
     Secret,
     certificate::{RSA_BITS_MIN, RSA_BITS_RECOMMENDED},
 };
+use keywright_der::{elements, split_element};
 use rsa::{
     RsaPrivateKey,
     pkcs1::{DecodeRsaPrivateKey as _, EncodeRsaPrivateKey as _, EncodeRsaPublicKey as _},
@@ -27,7 +28,6 @@ use x509_parser::x509::SubjectPublicKeyInfo;
 use zeroize::Zeroizing;
 
 use super::{
-    der::{elements, split_element},
     facts,
     pem::{PemBlock, write_block},
 };

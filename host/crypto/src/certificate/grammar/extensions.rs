@@ -3,17 +3,19 @@
 
 use std::collections::BTreeSet;
 
-use super::super::{
-    der::{
+use keywright_der::{
+    LEVELS_MAX, Strictness, elements, is_ascii, is_der, is_element, is_filled, is_generalized_time,
+    is_name_text, is_named_bits, is_null, is_object_identifier, is_octets, is_unsigned,
+    split_element,
+    tag::{
         BIT_STRING, BMP_STRING, IA5_STRING, INTEGER, NULL, NUMERIC_STRING, OCTET_STRING,
-        PRINTABLE_STRING, SEQUENCE, Strictness, TELETEX_STRING, UNIVERSAL_STRING, UTF8_STRING,
-        elements, is_ascii, is_der, is_element, is_filled, is_generalized_time, is_name_text,
-        is_named_bits, is_null, is_object_identifier, is_octets, is_unsigned, split_element,
+        PRINTABLE_STRING, SEQUENCE, TELETEX_STRING, UNIVERSAL_STRING, UTF8_STRING,
     },
-    shape::{
-        A_BOOLEAN, AN_OBJECT_IDENTIFIER, AN_OCTET_STRING, ANYTHING, Field, Part, Shape,
-        constructed, part, primitive, sequence, sequence_of,
-    },
+};
+
+use super::super::shape::{
+    A_BOOLEAN, AN_OBJECT_IDENTIFIER, AN_OCTET_STRING, ANYTHING, Field, Part, Shape, constructed,
+    part, primitive, sequence, sequence_of,
 };
 
 /// An extension. Its value is checked separately.
@@ -35,7 +37,9 @@ pub(super) fn check(list: &[u8], strictness: Strictness) -> Result<(), Part> {
         }
         match KNOWN.iter().find(|known| known.identifier == identifier) {
             Some(known) if !known.shape.is_of(value, strictness) => return Err(known.part),
-            None if strictness == Strictness::Exact && !is_der(value) => return Err(UNKNOWN),
+            None if strictness == Strictness::Exact && !is_der(value, LEVELS_MAX) => {
+                return Err(UNKNOWN);
+            }
             _ => {}
         }
     }

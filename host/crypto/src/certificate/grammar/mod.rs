@@ -9,17 +9,15 @@ use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_ASN1, ECDSA_P384_SHA384_ASN1, ECDSA_P521_SHA512_ASN1,
     EcdsaVerificationAlgorithm, ParsedPublicKey,
 };
+use keywright_der::{
+    Strictness, elements, is_bit_string, is_generalized_time, is_unsigned, is_utc_time,
+    is_whole_bytes, split_element,
+    tag::{BIT_STRING, GENERALIZED_TIME, INTEGER, NULL, OBJECT_IDENTIFIER, SEQUENCE, UTC_TIME},
+};
 
-use super::{
-    der::{
-        BIT_STRING, GENERALIZED_TIME, INTEGER, NULL, OBJECT_IDENTIFIER, SEQUENCE, Strictness,
-        UTC_TIME, elements, is_bit_string, is_generalized_time, is_unsigned, is_utc_time,
-        is_whole_bytes, split_element,
-    },
-    shape::{
-        AN_INTEGER, AN_OBJECT_IDENTIFIER, ANYTHING, Field, Part, Shape, broken_field, constructed,
-        part, primitive, sequence, sequence_of,
-    },
+use super::shape::{
+    AN_INTEGER, AN_OBJECT_IDENTIFIER, ANYTHING, Field, Part, Shape, broken_field, constructed,
+    part, primitive, sequence, sequence_of,
 };
 
 /// Checks a certificate from another program.

@@ -1,14 +1,20 @@
-//! DER (X.690): checks elements and their contents, and encodes the parts that an issuer adds.
+//! DER (X.690): checks elements and their contents, and encodes elements.
 //!
-//! The certificate parser is lenient. But the host and other programs must read signed and stored certificates in the same way, so
-//! their bytes are first checked against the encoding rules. [`super::shape`] adds the structure, [`super::grammar`] the
-//! definitions of X.509.
+//! Parsers of certificates are lenient. But the host and other programs must read signed and stored certificates in the same way,
+//! so their bytes are first checked against the encoding rules. The certificate plugin uses the same checks, so that it keeps only
+//! parts that the host signs.
 
-use chrono::{NaiveDate, NaiveTime};
+use time::{Date, Month, Time};
+
+use tag::{
+    BIT_STRING, BMP_STRING, BOOLEAN, END_OF_CONTENTS, ENUMERATED, GENERALIZED_TIME, IA5_STRING,
+    INTEGER, NULL, NUMERIC_STRING, OBJECT_IDENTIFIER, PRIMITIVE_SEQUENCE, PRIMITIVE_SET,
+    PRINTABLE_STRING, SEQUENCE, SET, UNIVERSAL_STRING, UTC_TIME, UTF8_STRING, VISIBLE_STRING,
+};
 
 /// The strictness of a DER check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Strictness {
+pub enum Strictness {
     /// Allows no deviation. For bytes from a guest.
     Exact,
     /// Allows deviations found in certificates from other programs: encoded default values, unsorted sets, trailing zeros in
@@ -16,21 +22,19 @@ pub(super) enum Strictness {
     AsFound,
 }
 
-/// Returns whether the bytes are a sequence of exact DER elements. The contents of octet strings are not checked.
-///
-/// The certificate plugin has its own implementation, which must reject all bytes that this function rejects. Both are tested
-/// with the same cases.
-pub(super) fn is_der(bytes: &[u8]) -> bool {
-    is_der_at_depth(bytes, Strictness::Exact, 0)
+/// Returns whether the bytes are a sequence of exact DER elements, with at most this many levels below them. The contents of octet
+/// strings are not checked.
+pub fn is_der(bytes: &[u8], levels_max: usize) -> bool {
+    are_elements(bytes, Strictness::Exact, levels_max)
 }
 
 /// Returns whether an element, given by its tag and content, is DER at every level.
-pub(super) fn is_element(tag: u8, content: &[u8], strictness: Strictness) -> bool {
-    is_element_at_depth(tag, content, strictness, 0)
+pub fn is_element(tag: u8, content: &[u8], strictness: Strictness) -> bool {
+    is_element_within(tag, content, strictness, LEVELS_MAX)
 }
 
 /// Encodes an element.
-pub(super) fn element(tag: u8, content: &[u8]) -> Vec<u8> {
+pub fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     let mut bytes = vec![tag];
     if content.len() < LONG_LENGTH {
         bytes.extend(u8::try_from(content.len()));
@@ -49,12 +53,12 @@ pub(super) fn element(tag: u8, content: &[u8]) -> Vec<u8> {
 }
 
 /// Encodes a bit string of whole bytes.
-pub(super) fn bit_string(bytes: &[u8]) -> Vec<u8> {
+pub fn bit_string(bytes: &[u8]) -> Vec<u8> {
     element(BIT_STRING, &[&[0], bytes].concat())
 }
 
 /// Splits the bytes into the tag and the content of the first element, and the rest.
-pub(super) fn split_element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+pub fn split_element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&[tag, first], rest) = bytes.split_first_chunk()?;
     if tag & HIGH_TAG == HIGH_TAG {
         return None;
@@ -71,7 +75,7 @@ pub(super) fn split_element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
 }
 
 /// Returns the encoded elements, up to the first malformed one.
-pub(super) fn elements(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub fn elements(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let (_, _, after) = split_element(rest)?;
@@ -92,12 +96,12 @@ fn long_length(digits: &[u8]) -> Option<usize> {
     (length >= LONG_LENGTH).then_some(length)
 }
 
-fn is_der_at_depth(mut bytes: &[u8], strictness: Strictness, depth: usize) -> bool {
+fn are_elements(mut bytes: &[u8], strictness: Strictness, levels: usize) -> bool {
     while !bytes.is_empty() {
         let Some((tag, content, rest)) = split_element(bytes) else {
             return false;
         };
-        if !is_element_at_depth(tag, content, strictness, depth) {
+        if !is_element_within(tag, content, strictness, levels) {
             return false;
         }
         bytes = rest;
@@ -105,14 +109,14 @@ fn is_der_at_depth(mut bytes: &[u8], strictness: Strictness, depth: usize) -> bo
     true
 }
 
-fn is_element_at_depth(tag: u8, content: &[u8], strictness: Strictness, depth: usize) -> bool {
+fn is_element_within(tag: u8, content: &[u8], strictness: Strictness, levels: usize) -> bool {
     if tag & CONSTRUCTED == 0 {
         return is_primitive(tag, content, strictness);
     }
     let is_universal = tag & CLASS == 0;
     (!is_universal || matches!(tag, SEQUENCE | SET))
-        && depth < DEPTH_MAX
-        && is_der_at_depth(content, strictness, depth + 1)
+        && levels > 0
+        && are_elements(content, strictness, levels - 1)
 }
 
 /// Checks the content of a primitive element. Allows any content for unknown tags.
@@ -139,11 +143,13 @@ fn is_primitive(tag: u8, content: &[u8], strictness: Strictness) -> bool {
     }
 }
 
-pub(super) fn is_boolean(content: &[u8], _: Strictness) -> bool {
+/// Checks for a boolean.
+pub fn is_boolean(content: &[u8], _: Strictness) -> bool {
     matches!(content, [0x00 | 0xff])
 }
 
-pub(super) fn is_integer(content: &[u8], _: Strictness) -> bool {
+/// Checks for an integer in the shortest form.
+pub fn is_integer(content: &[u8], _: Strictness) -> bool {
     !matches!(
         content,
         [] | [0x00, 0x00..=0x7f, ..] | [0xff, 0x80..=0xff, ..]
@@ -151,11 +157,12 @@ pub(super) fn is_integer(content: &[u8], _: Strictness) -> bool {
 }
 
 /// Checks for an integer that is not negative.
-pub(super) fn is_unsigned(content: &[u8], strictness: Strictness) -> bool {
+pub fn is_unsigned(content: &[u8], strictness: Strictness) -> bool {
     is_integer(content, strictness) && content.first().is_some_and(|first| *first < NEGATIVE)
 }
 
-pub(super) fn is_bit_string(content: &[u8], _: Strictness) -> bool {
+/// Checks for a bit string whose unused bits are 0.
+pub fn is_bit_string(content: &[u8], _: Strictness) -> bool {
     match content {
         [0, ..] => true,
         [unused @ 1..=7, .., last] => last.trailing_zeros() >= u32::from(*unused),
@@ -164,12 +171,12 @@ pub(super) fn is_bit_string(content: &[u8], _: Strictness) -> bool {
 }
 
 /// Checks for a bit string of whole bytes: a key or a signature.
-pub(super) fn is_whole_bytes(content: &[u8], _: Strictness) -> bool {
+pub fn is_whole_bytes(content: &[u8], _: Strictness) -> bool {
     matches!(content, [0, _, ..])
 }
 
 /// Checks for a bit string with named bits: at least one bit is set, and there are no trailing zeros (X.690, section 11.2.2).
-pub(super) fn is_named_bits(content: &[u8], strictness: Strictness) -> bool {
+pub fn is_named_bits(content: &[u8], strictness: Strictness) -> bool {
     if !is_bit_string(content, strictness) {
         return false;
     }
@@ -180,22 +187,24 @@ pub(super) fn is_named_bits(content: &[u8], strictness: Strictness) -> bool {
     }
 }
 
-pub(super) fn is_octets(_: &[u8], _: Strictness) -> bool {
+/// Allows any content.
+pub fn is_octets(_: &[u8], _: Strictness) -> bool {
     true
 }
 
 /// Checks for at least one octet.
-pub(super) fn is_filled(content: &[u8], _: Strictness) -> bool {
+pub fn is_filled(content: &[u8], _: Strictness) -> bool {
     !content.is_empty()
 }
 
-pub(super) fn is_null(content: &[u8], _: Strictness) -> bool {
+/// Checks for no content.
+pub fn is_null(content: &[u8], _: Strictness) -> bool {
     content.is_empty()
 }
 
 /// Checks that arcs have the shortest form. Arcs from a guest must also fit into 32 bits, because some programs could truncate
 /// larger arcs.
-pub(super) fn is_object_identifier(content: &[u8], strictness: Strictness) -> bool {
+pub fn is_object_identifier(content: &[u8], strictness: Strictness) -> bool {
     let Some(last) = content.last() else {
         return false;
     };
@@ -215,21 +224,22 @@ fn is_arc_of_32_bits(arc: &[u8]) -> bool {
     }
 }
 
-pub(super) fn is_utf8(content: &[u8], _: Strictness) -> bool {
+fn is_utf8(content: &[u8], _: Strictness) -> bool {
     std::str::from_utf8(content).is_ok()
 }
 
-pub(super) fn is_ascii(content: &[u8], _: Strictness) -> bool {
+/// Checks for ASCII.
+pub fn is_ascii(content: &[u8], _: Strictness) -> bool {
     content.is_ascii()
 }
 
-pub(super) fn is_visible(content: &[u8], _: Strictness) -> bool {
+fn is_visible(content: &[u8], _: Strictness) -> bool {
     content.iter().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
 /// Checks the text of an alternative name. Names from a guest must not contain control characters, at which some programs truncate
 /// names.
-pub(super) fn is_name_text(content: &[u8], strictness: Strictness) -> bool {
+pub fn is_name_text(content: &[u8], strictness: Strictness) -> bool {
     match strictness {
         Strictness::Exact => is_visible(content, strictness),
         Strictness::AsFound => is_ascii(content, strictness),
@@ -252,7 +262,7 @@ fn are_characters<const BYTES: usize>(content: &[u8]) -> bool {
 }
 
 /// Decodes a character of at most four bytes.
-pub(super) fn character(bytes: &[u8]) -> Option<char> {
+pub fn character(bytes: &[u8]) -> Option<char> {
     let number = bytes
         .iter()
         .fold(0_u32, |number, byte| (number << 8) | u32::from(*byte));
@@ -260,12 +270,12 @@ pub(super) fn character(bytes: &[u8]) -> Option<char> {
 }
 
 /// Returns whether this is a time of the form `YYMMDDhhmmssZ`.
-pub(super) fn is_utc_time(content: &[u8], _: Strictness) -> bool {
+pub fn is_utc_time(content: &[u8], _: Strictness) -> bool {
     is_time(content, 2)
 }
 
 /// Returns whether this is a time of the form `YYYYMMDDhhmmssZ`.
-pub(super) fn is_generalized_time(content: &[u8], _: Strictness) -> bool {
+pub fn is_generalized_time(content: &[u8], _: Strictness) -> bool {
     is_time(content, 4)
 }
 
@@ -278,48 +288,53 @@ fn is_time(content: &[u8], year_digits: usize) -> bool {
         return false;
     };
     let (pairs, rest) = pairs.as_chunks::<2>();
-    let numbers: Option<Vec<u32>> = pairs.iter().map(|pair| number(pair)).collect();
+    let numbers = pairs.iter().map(|pair| u8::try_from(number(pair)?).ok());
+    let numbers: Option<Vec<u8>> = numbers.collect();
     // Two digits are a year from 1950 to 2049. The century does not affect leap years in that range.
     let year = if year_digits == 2 { 2_000 + year } else { year };
     match (numbers.as_deref(), rest) {
         (Some(&[month, day, hour, minute, second]), []) => {
-            i32::try_from(year)
-                .is_ok_and(|year| NaiveDate::from_ymd_opt(year, month, day).is_some())
-                && NaiveTime::from_hms_opt(hour, minute, second).is_some()
+            let month = Month::try_from(month);
+            month.is_ok_and(|month| Date::from_calendar_date(year, month, day).is_ok())
+                && Time::from_hms(hour, minute, second).is_ok()
         }
         _ => false,
     }
 }
 
-fn number(digits: &[u8]) -> Option<u32> {
-    digits.iter().try_fold(0_u32, |number, digit| {
-        let digit = char::from(*digit).to_digit(10)?;
+fn number(digits: &[u8]) -> Option<i32> {
+    digits.iter().try_fold(0, |number, digit| {
+        let digit = digit.is_ascii_digit().then(|| i32::from(digit - b'0'))?;
         Some(number * 10 + digit)
     })
 }
 
-const END_OF_CONTENTS: u8 = 0x00;
-pub(super) const BOOLEAN: u8 = 0x01;
-pub(super) const INTEGER: u8 = 0x02;
-pub(super) const BIT_STRING: u8 = 0x03;
-pub(super) const OCTET_STRING: u8 = 0x04;
-pub(super) const NULL: u8 = 0x05;
-pub(super) const OBJECT_IDENTIFIER: u8 = 0x06;
-const ENUMERATED: u8 = 0x0a;
-pub(super) const UTF8_STRING: u8 = 0x0c;
-const PRIMITIVE_SEQUENCE: u8 = 0x10;
-const PRIMITIVE_SET: u8 = 0x11;
-pub(super) const NUMERIC_STRING: u8 = 0x12;
-pub(super) const PRINTABLE_STRING: u8 = 0x13;
-pub(super) const TELETEX_STRING: u8 = 0x14;
-pub(super) const IA5_STRING: u8 = 0x16;
-pub(super) const UTC_TIME: u8 = 0x17;
-pub(super) const GENERALIZED_TIME: u8 = 0x18;
-pub(super) const VISIBLE_STRING: u8 = 0x1a;
-pub(super) const UNIVERSAL_STRING: u8 = 0x1c;
-pub(super) const BMP_STRING: u8 = 0x1e;
-pub(super) const SEQUENCE: u8 = 0x30;
-pub(super) const SET: u8 = 0x31;
+/// The tags of the universal class (X.680, section 8.4).
+#[expect(missing_docs, reason = "the names are those of X.680")]
+pub mod tag {
+    pub(crate) const END_OF_CONTENTS: u8 = 0x00;
+    pub const BOOLEAN: u8 = 0x01;
+    pub const INTEGER: u8 = 0x02;
+    pub const BIT_STRING: u8 = 0x03;
+    pub const OCTET_STRING: u8 = 0x04;
+    pub const NULL: u8 = 0x05;
+    pub const OBJECT_IDENTIFIER: u8 = 0x06;
+    pub(crate) const ENUMERATED: u8 = 0x0a;
+    pub const UTF8_STRING: u8 = 0x0c;
+    pub(crate) const PRIMITIVE_SEQUENCE: u8 = 0x10;
+    pub(crate) const PRIMITIVE_SET: u8 = 0x11;
+    pub const NUMERIC_STRING: u8 = 0x12;
+    pub const PRINTABLE_STRING: u8 = 0x13;
+    pub const TELETEX_STRING: u8 = 0x14;
+    pub const IA5_STRING: u8 = 0x16;
+    pub const UTC_TIME: u8 = 0x17;
+    pub const GENERALIZED_TIME: u8 = 0x18;
+    pub const VISIBLE_STRING: u8 = 0x1a;
+    pub const UNIVERSAL_STRING: u8 = 0x1c;
+    pub const BMP_STRING: u8 = 0x1e;
+    pub const SEQUENCE: u8 = 0x30;
+    pub const SET: u8 = 0x31;
+}
 
 /// The class bits of a tag. They are 0 in universal tags.
 const CLASS: u8 = 0xc0;
@@ -334,7 +349,7 @@ const HIGH_TAG: u8 = 0x1f;
 const LONG_LENGTH: usize = 0x80;
 
 /// An integer is negative if its first octet is at least this value.
-pub(super) const NEGATIVE: u8 = 0x80;
+pub const NEGATIVE: u8 = 0x80;
 
 /// The bit that is set in every byte of an arc except the last.
 const MORE_OF_ARC: u8 = 0x80;
@@ -344,12 +359,12 @@ const PRINTABLE_PUNCTUATION: &[u8] = b" '()+,-./:=?";
 
 const LENGTH_BYTES_MAX: usize = 4;
 
-/// The maximum nesting depth: more than any certificate needs, and safe for the stack.
-const DEPTH_MAX: usize = 32;
+/// The levels of nesting in a certificate and in its parts: more than any certificate needs, and safe for the stack.
+pub const LEVELS_MAX: usize = 32;
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{tag::OCTET_STRING, *};
 
     #[test]
     fn elements_are_encoded_with_the_shortest_length() {
@@ -361,28 +376,29 @@ mod tests {
         ] {
             let written = element(OCTET_STRING, &vec![0; bytes]);
             assert!(written.starts_with(head) && written.len() == head.len() + bytes);
-            assert!(is_der(&written));
+            assert!(is_der(&written, LEVELS_MAX));
         }
     }
 
-    /// The test cases, shared with the certificate plugin.
-    const CASES: &str = include_str!("../../tests/certificates/der_cases.txt");
-
     #[test]
-    fn only_canonical_elements_are_der_for_an_issuer() {
-        for case in CASES.lines().filter(|line| !line.starts_with('#')) {
+    fn only_canonical_elements_are_exact_der() {
+        let cases = include_str!("cases.txt");
+        for case in cases.lines().filter(|line| !line.starts_with('#')) {
             let (digits, expected) = case.split_once(' ').unwrap();
             let bytes: Vec<u8> = (0..digits.len())
                 .step_by(2)
                 .map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap())
                 .collect();
-            assert_eq!(is_der(&bytes), expected == "der", "{digits}");
+            assert_eq!(is_der(&bytes, LEVELS_MAX), expected == "der", "{digits}");
         }
     }
 
     #[test]
-    fn deep_nesting_is_rejected() {
-        let nested = (0..200).fold(Vec::new(), |inner, _| element(SEQUENCE, &inner));
-        assert!(!is_der(&nested));
+    fn one_level_past_the_limit_is_rejected() {
+        let nested = |levels| (0..levels).fold(Vec::new(), |inner, _| element(SEQUENCE, &inner));
+        for levels_max in [1, LEVELS_MAX] {
+            assert!(is_der(&nested(levels_max), levels_max));
+            assert!(!is_der(&nested(levels_max + 1), levels_max));
+        }
     }
 }
