@@ -82,8 +82,6 @@ impl ConnectionLimit {
     }
 }
 
-impl UsedSlots {}
-
 impl Drop for UsedSlot {
     fn drop(&mut self) {
         let mut used = self.used.by_source.lock();
