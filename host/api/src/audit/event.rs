@@ -238,19 +238,6 @@ mod tests {
 
     use super::*;
 
-    /// Returns an event without a request, for the tests of the encoders.
-    fn example_without_a_request() -> Event<'static> {
-        Event {
-            authentication: "server",
-            method: None,
-            request: None,
-            source: None,
-            peer: None,
-            action: "DELETE_BY_RETENTION",
-            ..example()
-        }
-    }
-
     static DETAILS: LazyLock<Value> = LazyLock::new(|| json!({"a": "b=c"}));
 
     /// Returns an event with all fields, for the tests of the encoders.
@@ -307,15 +294,6 @@ mod tests {
     }
 
     #[test]
-    fn an_event_without_a_request_has_null_request_fields() {
-        let event: Value = serde_json::from_str(&json_line(&example_without_a_request())).unwrap();
-        for field in ["method", "request", "source", "peer"] {
-            assert_eq!(event.get(field), Some(&Value::Null), "{field}");
-        }
-        assert_eq!(event["action"], "DELETE_BY_RETENTION");
-    }
-
-    #[test]
     fn unknown_values_are_omitted_with_their_labels() {
         let event = Event {
             request_id: None,
@@ -338,16 +316,6 @@ mod tests {
             "externalId",
             "flexString",
         ] {
-            assert!(!line.contains(key), "{key}: {line}");
-        }
-    }
-
-    #[test]
-    fn a_cef_event_without_a_request_is_named_after_its_action() {
-        let line = cef_line(&example_without_a_request());
-        let header = "|DELETE_BY_RETENTION|DELETE_BY_RETENTION|0|rt=";
-        assert!(line.contains(header), "{line}");
-        for key in [" request=", "requestMethod", " src=", "flexString2"] {
             assert!(!line.contains(key), "{key}: {line}");
         }
     }

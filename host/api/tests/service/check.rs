@@ -105,17 +105,6 @@ async fn unreadable_rows_are_reported_and_the_rest_is_read() {
     assert_eq!((summary.credentials, summary.versions), (2, 1));
 }
 
-#[tokio::test]
-async fn an_unavailable_database_ends_the_check() {
-    let repository = Rows {
-        versions: 1,
-        is_unavailable: true,
-        ..Rows::default()
-    };
-    let (_, outcome, _) = run(repository).await;
-    assert!(matches!(outcome, Err(RepositoryError::Unavailable(_))));
-}
-
 /// Runs a check. Returns the kinds of its findings, its result and the ranges that it read.
 async fn run(
     rows: Rows,
@@ -164,7 +153,6 @@ struct Rows {
     plaintext: &'static str,
     key: Uuid,
     is_unreadable: bool,
-    is_unavailable: bool,
     ranges: Mutex<Vec<SequenceRange>>,
 }
 
@@ -177,7 +165,6 @@ impl Default for Rows {
             plaintext: "{\"value\":\"v\"}",
             key: KEY,
             is_unreadable: false,
-            is_unavailable: false,
             ranges: Mutex::default(),
         }
     }
@@ -289,9 +276,6 @@ impl CheckRepository for Rows {
     }
 
     async fn versions(&self, range: SequenceRange) -> Result<Vec<CheckedVersion>, RepositoryError> {
-        if self.is_unavailable {
-            return Err(RepositoryError::Unavailable("connection refused".into()));
-        }
         let read = self.read(range, self.versions).into_iter();
         let versions = read.map(|(sequence, wrong)| self.version(sequence, wrong));
         Ok(versions.collect())
