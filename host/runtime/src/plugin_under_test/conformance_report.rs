@@ -108,11 +108,11 @@ impl PluginUnderTest {
 
     /// Checks the settings against the schema that the plugin declares, if any, and returns whether they are valid.
     fn has_valid_settings(&self, checks: &mut Vec<Check>) -> Result<bool, PluginTestError> {
-        let Some(schema) = self.settings_schema()? else {
+        let (plugin, _) = self.unchecked()?;
+        if plugin.settings_schema.is_none() {
             return Ok(true);
-        };
-        let settings = Value::Object(self.config.settings.clone()).to_string();
-        let checked = schema.check(&settings);
+        }
+        let checked = plugin.check_settings();
         let is_valid = checked.is_ok();
         self.check(checks, "its settings match their schema", || {
             checked.map_err(|refusal| refusal.to_string())

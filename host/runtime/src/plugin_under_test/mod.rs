@@ -43,7 +43,6 @@ use crate::{
     measure::Usage,
     outline::Outline,
     resolver::{RESOLVERS, ResolverGuest},
-    schema::SettingsSchema,
 };
 
 /// The number of warm-up calls before the measured calls.
@@ -178,25 +177,13 @@ impl PluginUnderTest {
     }
 
     fn describe_into(&self, inspection: &mut Inspection) -> Result<(), PluginTestError> {
-        let schema = if inspection.is_resolver {
-            self.unchecked_resolver(None, Arc::new(SystemRandom), &Arc::default())?
-                .plugin
-                .settings_schema
-        } else {
-            let guest = self.unchecked_guest(None, Arc::new(SystemRandom), &Arc::default())?;
-            let (generator, schema) = inspected(guest);
-            inspection.generator = Some(generator);
-            schema
-        };
-        let Some(schema) = schema else {
-            return Ok(());
-        };
-        let settings = &self.config.settings;
-        if !settings.is_empty() {
-            let checked = schema.check(&Value::Object(settings.clone()).to_string());
+        let (plugin, generator) = self.unchecked()?;
+        inspection.generator = generator;
+        if !self.config.settings.is_empty() {
+            let checked = plugin.check_settings();
             checked.map_err(|refusal| self.refused(refusal))?;
         }
-        inspection.settings_schema = Some(schema.declared);
+        inspection.settings_schema = plugin.settings_schema.map(|schema| schema.declared);
         Ok(())
     }
 
@@ -279,16 +266,16 @@ impl PluginUnderTest {
         exports_any(&self.outline, &[DESCRIPTOR]) && !exports_any(&self.outline, &RESOLVERS)
     }
 
-    /// Returns the schema of the settings, if the component declares one.
-    fn settings_schema(&self) -> Result<Option<SettingsSchema>, PluginTestError> {
+    /// Links the component without a check of its settings. A generator is also described.
+    fn unchecked(&self) -> Result<(Plugin, Option<InspectedGenerator>), PluginTestError> {
         let (random, usage) = (Arc::new(SystemRandom), Arc::default());
-        Ok(if self.is_resolver() {
+        if self.is_resolver() {
             let resolver = self.unchecked_resolver(None, random, &usage)?;
-            resolver.plugin.settings_schema
-        } else {
-            let guest = self.unchecked_guest(None, random, &usage)?;
-            guest.plugin.settings_schema
-        })
+            return Ok((resolver.plugin, None));
+        }
+        let guest = self.unchecked_guest(None, random, &usage)?;
+        let (plugin, generator) = inspected(guest);
+        Ok((plugin, Some(generator)))
     }
 
     /// Describes the generator, without a check of its settings.
@@ -296,12 +283,11 @@ impl PluginUnderTest {
         let guest = on_calling_thread(|| {
             self.unchecked_guest(None, Arc::new(SystemRandom), &Arc::default())
         })??;
-        let refused_settings = guest.plugin.check_settings().err();
-        let (generator, settings_schema) = inspected(guest);
+        let (plugin, generator) = inspected(guest);
         Ok(Described {
             generator,
-            settings_schema: settings_schema.map(|schema| schema.declared),
-            refused_settings,
+            refused_settings: plugin.check_settings().err(),
+            settings_schema: plugin.settings_schema.map(|schema| schema.declared),
             grants: self.config.grants.clone(),
             interface_version: named_versions(&self.outline).join(", "),
         })
@@ -483,12 +469,12 @@ fn compiled(
     cache::compile(&host.compiler, engine, bytes).map(|(_, component)| component)
 }
 
-/// Returns the description of a generator, and the schema of its settings.
-fn inspected(guest: GeneratorGuest) -> (InspectedGenerator, Option<SettingsSchema>) {
+/// Returns a generator's plugin and description.
+fn inspected(guest: GeneratorGuest) -> (Plugin, InspectedGenerator) {
     let description = guest.description;
     let schema = |text: &str| keywright_json::read(text).unwrap_or_default();
     let generator = InspectedGenerator {
-        credential_type: guest.plugin.identity.name,
+        credential_type: guest.plugin.identity.name.clone(),
         plugin_version: description.plugin_version,
         entropy_bits_min: description.entropy_bits_min,
         issuer_parameter: description.issuer_parameter,
@@ -497,7 +483,7 @@ fn inspected(guest: GeneratorGuest) -> (InspectedGenerator, Option<SettingsSchem
         value_schema: schema(&description.declared.value_schema),
         summary: description.declared.summary,
     };
-    (generator, guest.plugin.settings_schema)
+    (guest.plugin, generator)
 }
 
 fn role<'a>(name: &'a str, config: &'a PluginConfig) -> Role<'a> {
