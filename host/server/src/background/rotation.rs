@@ -29,19 +29,19 @@ pub(crate) struct Rotation<R> {
 /// Receives the progress of a rotation.
 pub(crate) trait Reporter: Send + 'static {
     /// The first batch with a rotated or a failed version is done; `counts` includes it.
-    fn started(&mut self, counts: &Counts);
+    fn started(&mut self, _counts: &Counts) {}
 
-    /// Another batch is done.
+    /// The first or a later batch is done.
     fn advanced(&mut self, counts: &Counts);
 
     /// A version can't be decrypted, and is not changed. Reported once.
     fn failed(&mut self, version_id: Uuid);
 
     /// The pass has ended: no remaining version can be rotated, or a stop was requested.
-    fn ended(&mut self, counts: &Counts);
+    fn ended(&mut self, _counts: &Counts) {}
 
     /// Nothing is rotated, because a server with another active key started later.
-    fn superseded(&mut self);
+    fn superseded(&mut self) {}
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -121,7 +121,11 @@ async fn rotate(config: &Config, waits: bool, is_quiet: bool) -> Result<ExitCode
             rotate.clone(),
             usage.clone(),
             config.encryption.rotation,
-            ProgressReporter::new(is_quiet),
+            ProgressReporter {
+                is_quiet,
+                progress: None,
+                total: 0,
+            },
         ),
         active_key_id,
         rotate,
@@ -225,14 +229,6 @@ struct ProgressReporter {
 }
 
 impl ProgressReporter {
-    fn new(is_quiet: bool) -> Self {
-        Self {
-            is_quiet,
-            progress: None,
-            total: 0,
-        }
-    }
-
     /// Updates the number of versions left.
     fn set_left(&mut self, left: u64) {
         self.total = self.total.max(left);
@@ -253,12 +249,9 @@ impl ProgressReporter {
 }
 
 impl Reporter for ProgressReporter {
-    fn started(&mut self, counts: &Counts) {
-        self.set_left(counts.remaining.saturating_add(counts.rotated));
-        self.set_left(counts.remaining);
-    }
-
     fn advanced(&mut self, counts: &Counts) {
+        let total = counts.remaining.saturating_add(counts.rotated);
+        self.total = self.total.max(total);
         self.set_left(counts.remaining);
     }
 
@@ -273,13 +266,6 @@ impl Reporter for ProgressReporter {
             None => print(),
         }
     }
-
-    fn ended(&mut self, counts: &Counts) {
-        self.set_left(counts.remaining);
-    }
-
-    /// Does nothing: the command checks for another active key itself.
-    fn superseded(&mut self) {}
 }
 
 /// Prints each key that has a record, oldest first. Nothing is changed: a missing record of the active key is not
