@@ -2,7 +2,7 @@
 
 use crate::{
     credential::{CredentialName, CredentialType, MetadataError, NameError},
-    permission::{ActorError, PathError, UnknownOperationError},
+    permission::{Actor, ActorError, PathError, UnknownOperationError},
     ports::{
         CertificateError, PluginCallError, RecognitionError, RepositoryError, SealError, Violation,
     },
@@ -34,9 +34,7 @@ pub enum UseCaseError {
     InputNotFound(String),
     #[error("the values of the input credentials are larger than 1,048,576 bytes in total")]
     InputsTooLarge,
-    #[error(
-        "the certificate authority does not exist, is not a certificate, or the caller may not read it"
-    )]
+    #[error("the certificate authority does not exist, is not a certificate, or the caller may not read it")]
     IssuerNotFound,
     #[error("its certificate authority {0} was not regenerated")]
     IssuerNotRegenerated(CredentialName),
@@ -76,8 +74,8 @@ pub enum UseCaseError {
     ParametersMissing(CredentialType),
     #[error(transparent)]
     PathMalformed(#[from] PathError),
-    #[error("an actor already has all operations that the request grants it")]
-    PermissionCovered,
+    #[error("the actor {0} already has all operations that the request grants it")]
+    PermissionCovered(Actor),
     #[error("the actor already has a permission on this path; change its operations instead")]
     PermissionExists,
     #[error(

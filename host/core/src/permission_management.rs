@@ -368,7 +368,7 @@ impl Permissions {
             self.refuse_own(caller, &grant.actor)?;
         }
         let granted = self.repository.grant_uncovered(grants).await?;
-        for permission in granted.ok_or(UseCaseError::PermissionCovered)? {
+        for permission in granted.map_err(UseCaseError::PermissionCovered)? {
             permit.record_permission(&permission);
         }
         Ok(())

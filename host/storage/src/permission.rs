@@ -117,7 +117,7 @@ impl PermissionRepository for Database {
     async fn grant_uncovered(
         &self,
         grants: &[Grant],
-    ) -> Result<Option<Vec<Permission>>, RepositoryError> {
+    ) -> Result<Result<Vec<Permission>, Actor>, RepositoryError> {
         let grants = self.new_grants(grants);
         let writer = &self.pools.writer;
         let granting = writer
@@ -207,15 +207,16 @@ async fn grant_once(
 async fn grant_uncovered_once(
     mut transaction: Transaction,
     new: Arc<NewGrants>,
-) -> Result<Ended<Option<Vec<Permission>>>, RepositoryError> {
+) -> Result<Ended<Result<Vec<Permission>, Actor>>, RepositoryError> {
     // All grants are checked before the first is added, because an added grant could cover a later one for the same actor.
     for grant in &new.grants {
         if is_covered(&mut transaction, grant).await? {
-            return transaction.conclude(None).await;
+            let covered = Err(grant.actor.clone());
+            return transaction.conclude(covered).await;
         }
     }
     let granted = grant_all(&mut transaction, &new).await?;
-    transaction.commit(Some(granted)).await
+    transaction.commit(Ok(granted)).await
 }
 
 /// Adds all grants within a transaction.

@@ -311,7 +311,7 @@ fn status(failure: &UseCaseError, endpoint: Endpoint) -> StatusCode {
         UseCaseError::TypeUnknown { .. } => endpoint.unknown_type_status(),
         UseCaseError::ValueFieldUnknown(_) => endpoint.unknown_field_status(),
         UseCaseError::OperationUnknown(_) => StatusCode::UNPROCESSABLE_ENTITY,
-        UseCaseError::PermissionCovered | UseCaseError::PermissionExists => StatusCode::CONFLICT,
+        UseCaseError::PermissionCovered(_) | UseCaseError::PermissionExists => StatusCode::CONFLICT,
         UseCaseError::InputNotFound(_)
         | UseCaseError::IssuerNotFound
         | UseCaseError::NotFound
