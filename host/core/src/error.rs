@@ -29,7 +29,7 @@ pub enum UseCaseError {
     #[error("the generated certificate is invalid")]
     GeneratedCertificateRefused(#[source] CertificateError),
     #[error(
-        "the credential that the parameter {0} names does not exist or the caller may not read it"
+        "the parameter {0} names a credential that does not exist or that the caller may not read"
     )]
     InputNotFound(String),
     #[error("the values of the input credentials are larger than 1,048,576 bytes in total")]

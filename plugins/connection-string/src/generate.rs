@@ -84,7 +84,7 @@ fn inserted(value: &str, key: &str, field: Option<&str>) -> Result<String, Failu
         }
         Some(Value::Object(_)) => "names an object; name one of its fields",
         Some(Value::Null | Value::Array(_)) => "must name a string, number or boolean",
-        None => "names a field that the value of the credential does not have",
+        None => "names a missing field",
     };
     let rule = format!("has the placeholder {{{placeholder}}}, which {reason}");
     Err(refused(TEMPLATE, &rule))

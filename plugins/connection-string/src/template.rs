@@ -53,7 +53,8 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_allowed)
 }
 
-const UNBALANCED: &str = "must have a closing brace for each opening brace; write braces that are no placeholder as {{ and }}";
+const UNBALANCED: &str =
+    "must have a closing brace for each opening brace; write all other braces as {{ and }}";
 const MALFORMED: &str = "must have placeholders of the form {KEY} or {KEY.FIELD}; KEY and FIELD may contain letters, digits, hyphens and underscores";
 
 #[cfg(test)]
