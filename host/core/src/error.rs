@@ -34,12 +34,12 @@ pub enum UseCaseError {
     InputNotFound(String),
     #[error("the values of the input credentials are larger than 1,048,576 bytes in total")]
     InputsTooLarge,
-    #[error("the certificate authority does not exist, is not a certificate, or the caller may not read it")]
+    #[error("the CA does not exist, is not a certificate, or the caller may not read it")]
     IssuerNotFound,
-    #[error("its certificate authority {0} was not regenerated")]
+    #[error("its CA {0} was not regenerated")]
     IssuerNotRegenerated(CredentialName),
-    #[error("the certificate authority can't sign: its {0}")]
-    IssuerUnusable(CertificateError),
+    #[error("the CA {0} can't sign: its {1}")]
+    IssuerUnusable(CredentialName, CertificateError),
     #[error(transparent)]
     MetadataTooLong(#[from] MetadataError),
     #[error(transparent)]
@@ -133,7 +133,7 @@ pub enum UseCaseError {
     #[error("the credential has more than 1,000 permissions, the limit of a list")]
     TooManyPermissions,
     #[error(
-        "the certificate authority and the authorities below it have signed more than 10,000 credentials, the limit of one request; delete credentials that are not needed"
+        "the CA and the CAs below it have signed more than 10,000 credentials, the limit of one request; delete credentials that are not needed"
     )]
     TooManySigned,
     #[error("the certificate's transitional version can't be changed: {0}")]

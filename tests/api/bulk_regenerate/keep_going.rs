@@ -56,7 +56,7 @@ async fn credentials_below_a_failing_middle_ca_fail_too() {
     assert_eq!(done["regenerated_credentials"], json!(["/b", "/other"]));
     assert_eq!(failed(&done), ["/a", "/c", "/lower", "/Middle"]);
     let reasons = &done["failed_credentials"];
-    let below = |ca: &str| format!("its certificate authority {ca} was not regenerated");
+    let below = |ca: &str| format!("its CA {ca} was not regenerated");
     assert_eq!(reasons[0]["error"], below("/lower"));
     assert_eq!(reasons[1]["error"], below("/Middle"));
     assert_eq!(reasons[2]["error"], below("/Middle"));
@@ -176,7 +176,7 @@ async fn credentials_that_the_caller_may_not_write_fail() {
     assert_eq!(given::versions(&server, "/mine").await.len(), 1);
 
     let failures = json!([
-        {"name": "/below", "error": "its certificate authority /middle was not regenerated"},
+        {"name": "/below", "error": "its CA /middle was not regenerated"},
         {"name": "/middle", "error": FORBIDDEN},
         {"name": "/theirs", "error": FORBIDDEN},
     ]);

@@ -26,7 +26,7 @@ pub(super) async fn provoke(text: &str) -> Response {
             with_certificate("client_auth", "app:stranger").await
         }
         "the database is not available; try again later" => without_database().await,
-        "the certificate authority and the authorities below it have signed more than 10,000 credentials, …" => {
+        "the CA and the CAs below it have signed more than 10,000 credentials, …" => {
             with_too_many_signed().await
         }
         "the encryption key … is not configured" => without_its_key().await,
@@ -55,7 +55,7 @@ async fn provoke_on_a_default_server(text: &str) -> Response {
             server.put("/api/v1/data", body).await
         }
         "the credential can't be regenerated: …" => server.regenerate("/a").await,
-        "the certificate authority can't sign: its …" => without_private_key(&server).await,
+        "the CA … can't sign: its …" => without_private_key(&server).await,
         "the request requires an access token, or a client certificate if the server accepts one" =>
         {
             let request = server.request(Method::GET, "/api/v1/data?name=/a");

@@ -288,7 +288,7 @@ fn status(failure: &UseCaseError, endpoint: Endpoint) -> StatusCode {
         UseCaseError::ActorMalformed(_)
         | UseCaseError::CertificateRefused(_)
         | UseCaseError::IssuerNotRegenerated(_)
-        | UseCaseError::IssuerUnusable(_)
+        | UseCaseError::IssuerUnusable(..)
         | UseCaseError::NameMalformed(_)
         | UseCaseError::NotRegeneratable(_)
         | UseCaseError::OperationsMissing

@@ -120,7 +120,7 @@ impl Generation {
             certificates.issuer(&certificate, &private_key, rules)
         })
         .await?
-        .map_err(UseCaseError::IssuerUnusable)
+        .map_err(|cause| UseCaseError::IssuerUnusable(authority.name.clone(), cause))
     }
 
     async fn check_generated(

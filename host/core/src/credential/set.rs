@@ -235,10 +235,11 @@ impl SetCredentials {
             if let Some(version) = current.transitional {
                 trusted_ca = self.ca_certificate(ca_permit, version).await?;
             }
-            attributes.signed_by = Some(active.name.clone());
+            let ca_name = active.name.clone();
             attributes.issuer = active.as_issuer();
             let stored_ca = self.ca_certificate(ca_permit, active).await?;
-            let stored_ca = stored_ca.ok_or(field_absent("certificate"))?;
+            let stored_ca = stored_ca.ok_or_else(|| field_absent(&ca_name, "certificate"))?;
+            attributes.signed_by = Some(ca_name);
             let value = StoredCertificate {
                 ca: None,
                 certificate: checked.certificate,

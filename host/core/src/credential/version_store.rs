@@ -220,14 +220,12 @@ impl VersionStore {
         match &active.attributes.certificate {
             Some(facts) if facts.is_certificate_authority => {}
             Some(_) => {
-                return Err(UseCaseError::IssuerUnusable(CertificateError {
-                    field: "certificate",
-                    rule: NOT_AN_AUTHORITY.into(),
-                }));
+                return Err(unusable(&active.name, "certificate", NOT_AN_AUTHORITY));
             }
             None => {
                 let value = self.certificate_of(permit, active.clone()).await?;
-                value.certificate.ok_or(field_absent("certificate"))?;
+                let absent = || field_absent(&active.name, "certificate");
+                value.certificate.ok_or_else(absent)?;
             }
         }
         Ok(current)
@@ -333,11 +331,14 @@ impl Authority {
         trusted_certificate: Option<String>,
         read: ReadVersions,
     ) -> Result<Self, UseCaseError> {
+        let absent = |field| field_absent(&name, field);
+        let certificate = signing.certificate.ok_or_else(|| absent("certificate"))?;
+        let private_key = signing.private_key.ok_or_else(|| absent("private_key"))?;
         Ok(Self {
             name,
             issuer,
-            certificate: signing.certificate.ok_or(field_absent("certificate"))?,
-            private_key: signing.private_key.ok_or(field_absent("private_key"))?,
+            certificate,
+            private_key,
             trusted_certificate,
             read,
         })
@@ -354,11 +355,13 @@ pub enum TransitionalParent {
 }
 
 /// Returns the error for a CA that can't sign because a field of its value is missing.
-pub(super) fn field_absent(field: &'static str) -> UseCaseError {
-    UseCaseError::IssuerUnusable(CertificateError {
-        field,
-        rule: "is missing".into(),
-    })
+pub(super) fn field_absent(authority: &CredentialName, field: &'static str) -> UseCaseError {
+    unusable(authority, field, "is missing")
+}
+
+fn unusable(authority: &CredentialName, field: &'static str, rule: &'static str) -> UseCaseError {
+    let rule = rule.into();
+    UseCaseError::IssuerUnusable(authority.clone(), CertificateError { field, rule })
 }
 
 /// Returns the value with a second certificate in `ca`, after the issuing certificate. Each ends with a line break. A value

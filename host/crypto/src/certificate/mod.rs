@@ -268,7 +268,7 @@ fn parse_well_formed<'a>(
     if certificate.is_ca() && certificate.subject().iter().next().is_none() {
         return Err(refused(
             field,
-            "is a certificate authority without a subject: certificates that it signs could not name their issuer",
+            "is a CA without a subject: certificates that it signs could not name their issuer",
         ));
     }
     Ok(certificate)

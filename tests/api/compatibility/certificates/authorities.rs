@@ -56,7 +56,7 @@ async fn an_unreadable_ca_is_404_in_every_mode() {
         .await;
     for mode in MODES {
         let refused = generate_as(&caller, mode).await.expect(404).error();
-        refused.assert_contains("certificate authority");
+        refused.assert_contains("the CA does not exist");
     }
     server.grant("/root", caller.actor(), &["read"]).await;
     for mode in MODES {
@@ -76,12 +76,14 @@ async fn a_non_ca_certificate_is_400_in_every_mode() {
     let server = server_with_leaf().await;
     let lone = json!({"common_name": "lone", "self_sign": true, "key_type": "ed25519"});
     given::generate(&server, "/lone", "certificate", lone).await;
-    assert_refused(&server, "/lone", 400, "is not a CA certificate").await;
+    let refused = "the CA /lone can't sign: its certificate is not a CA certificate";
+    assert_refused(&server, "/lone", 400, refused).await;
 
     let key = server.versions("/lone").await[0]["value"]["private_key"].clone();
     let without_certificate = json!({"private_key": key});
     given::set(&server, "/key", "certificate", without_certificate).await;
-    assert_refused(&server, "/key", 400, "certificate is missing").await;
+    let refused = "the CA /key can't sign: its certificate is missing";
+    assert_refused(&server, "/key", 400, refused).await;
 }
 
 #[tokio::test]

@@ -81,7 +81,7 @@ async fn a_ca_name_without_a_certificate_is_404_and_names_the_ca() {
     for ca_name in ["/nowhere", "/text"] {
         let value = json!({"ca_name": ca_name, "certificate": leaf.certificate});
         let response = server.set("/a", "certificate", value).await;
-        response.expect_error(404, "certificate authority");
+        response.expect_error(404, "the CA does not exist");
     }
 }
 
@@ -172,7 +172,7 @@ async fn a_stored_ca_needs_an_active_version_with_a_certificate() {
     let stored = Certificate::set(&server, "/root", stored).await;
     stored.move_transitional(json!("latest")).await.expect(200);
     let response = server.set("/a", "certificate", by_name.clone()).await;
-    response.expect_error(404, "certificate authority");
+    response.expect_error(404, "the CA does not exist");
     stored.move_transitional(Value::Null).await.expect(200);
     server.stored("/a", "certificate", by_name).await;
 }
