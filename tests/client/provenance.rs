@@ -124,11 +124,11 @@ async fn an_entry_with_half_of_the_provenance_fails() {
     for (fields, reason) in [
         (
             "parameters: {}",
-            "missing generated_by, which parameters requires",
+            "generated_by is required if parameters is given",
         ),
         (
             "generated_by: x",
-            "missing parameters, which generated_by requires",
+            "parameters is required if generated_by is given",
         ),
         (
             "generated_by: x, parameters: []",

@@ -146,7 +146,10 @@ async fn refused_provenance_is_400_and_stores_nothing() {
     let certificate =
         json!({"certificate": crate::external_certificates::authority("a").certificate});
     for (body, named) in [
-        (without("parameters"), "parameters is required"),
+        (
+            without("parameters"),
+            "parameters must be an object if generated_by is given",
+        ),
         (malformed, "64 hexadecimal digits"),
         (
             imported("/a", "password", &json!("v"), &json!([])),

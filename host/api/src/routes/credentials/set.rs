@@ -116,10 +116,11 @@ fn take_provenance(
     };
     let generated_by = PluginDigest::parse(&digest)
         .map_err(|_| BodyError::field(GENERATED_BY, DigestError::EXPECTED))?;
-    let parameters = take_parameters(fields)?;
+    let missing = || BodyError::field("parameters", "an object if generated_by is given");
+    let parameters = take_parameters(fields)?.ok_or_else(missing)?;
     Ok(Some(ImportedProvenance {
         generated_by,
-        parameters: parameters.ok_or(BodyError::FieldMissing("parameters"))?,
+        parameters,
     }))
 }
 
