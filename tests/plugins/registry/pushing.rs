@@ -149,6 +149,17 @@ async fn pushed_configuration_lists_imports_and_exports() {
     assert_eq!(named("exports", "keywright:generator/generator@"), 1);
 }
 
+#[test]
+fn a_file_without_trusted_certificates_is_named_with_its_option() {
+    let workshop = Workshop::new();
+    let target = "oci://127.0.0.1:9/plain:1";
+    let authorities = ["--trusted-authorities", "plain.wasm"];
+    let arguments = [&["plain.wasm", target][..], &authorities].concat();
+    let refused = workshop.push(&arguments).expect(1);
+    let expected = "--trusted-authorities: plain.wasm contains no certificate";
+    refused.errors.assert_contains(expected);
+}
+
 #[tokio::test]
 async fn push_and_pull_require_the_login() {
     let Some(registry) = DockerRegistry::start_with_login() else {

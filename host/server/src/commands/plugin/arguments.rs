@@ -26,6 +26,7 @@ use crate::{
     process::{compiler, on_threads},
     started::{StartupContext, StartupError},
     test_authority::test_issuers,
+    tls::certificates::read_trusted_authorities,
 };
 
 /// The component, its settings and its limits.
@@ -251,6 +252,9 @@ impl RegistryArguments {
             return Err(StartupError::new(
                 "passwords are sent over plain HTTP only to this machine; omit --plain-http, or --user and --docker-config",
             ));
+        }
+        if let Some(file) = &self.trusted_authorities {
+            read_trusted_authorities("the registry", file).while_doing("--trusted-authorities")?;
         }
         let known = RegistryHostConfig {
             host: host.clone(),
