@@ -156,11 +156,12 @@ pub(crate) struct VersionBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Timestamp")]
     rotation_date: Option<String>,
-    /// For a newly generated certificate: whether the requested duration was raised to the configured minimum.
+    /// For a newly generated or kept certificate: whether the requested duration was raised to the configured minimum; `false` if the
+    /// existing version was kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     duration_overridden: Option<bool>,
-    /// For a newly generated certificate: its validity in days; 0 if the existing version was kept.
+    /// For a newly generated or kept certificate: its validity in days; 0 if the existing version was kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u32")]
     duration_used: Option<u32>,

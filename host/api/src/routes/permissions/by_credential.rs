@@ -25,7 +25,7 @@ use crate::{
 
 pub(crate) fn list_route() -> Route {
     route!(GET "/api/v1/permissions", Access::Permission(ReadAcl), "GET_PERMISSIONS", list,
-        "listCredentialPermissions", Permissions, "Lists the permissions on exactly one credential name",
+        "listCredentialPermissions", Permissions, "Lists the permissions whose path is the name of this credential",
         400 => "The name is missing, empty or repeated.",
         404 => "The credential does not exist, or the caller may not read its permissions.",
         413 => "The credential has more than 1,000 permissions.")
@@ -48,9 +48,9 @@ pub(crate) fn add_route() -> Route {
     let entry = json!({"actor": "uaa-user:1", "operations": ["read"]});
     route!(POST "/api/v1/permissions", Access::Permission(WriteAcl), "ADD_PERMISSIONS", add,
         "addCredentialPermissions", Permissions, "Grants operations on a credential",
-        400 => "The body is invalid, or a permission is the caller's own.",
+        400 => "The body is invalid, or the caller is one of the actors.",
         404 => "The caller may not change permissions on the credential.",
-        409 => "An actor already has all operations that the body grants it.",
+        409 => "One of the actors already has all operations that the body grants it.",
         422 => "An operation is unknown, or the body has an unknown field.")
     .text("Use `POST /api/v2/permissions` instead.")
     .deprecated()
@@ -64,8 +64,8 @@ pub(crate) fn add_route() -> Route {
 
 pub(crate) fn delete_route() -> Route {
     route!(DELETE "/api/v1/permissions", Access::Permission(WriteAcl), "DELETE_PERMISSIONS", delete,
-        "deleteCredentialPermission", Permissions, "Deletes an actor's permission on exactly one credential name",
-        400 => "A parameter is missing, empty or repeated, or the permission is the caller's own.",
+        "deleteCredentialPermission", Permissions, "Deletes an actor's permission whose path is the name of this credential",
+        400 => "A parameter is missing, empty or repeated, or the caller is the actor.",
         404 => "The permission does not exist, or the caller may not change permissions on the path.")
         .text("Use `DELETE /api/v2/permissions/{permission_id}` instead.")
         .deprecated()

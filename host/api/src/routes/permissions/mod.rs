@@ -60,7 +60,7 @@ async fn get_by_id(Call { api, caller }: Call, path: PathIds<1>) -> Result<Respo
 pub(crate) fn add_route() -> Route {
     route!(POST "/api/v2/permissions", Access::Permission(WriteAcl), "ADD_PERMISSIONS", add,
         "addPermission", Permissions, "Grants operations on a name, or on all names below a path",
-        400 => "The body is invalid, or the permission is the caller's own.",
+        400 => "The body is invalid, or the caller is the actor.",
         404 => "The caller may not change permissions on the path.",
         409 => "The actor already has a permission on this path.",
         422 => "`operations` is missing or not an array of known operations, or the body has an unknown field.")
@@ -76,7 +76,7 @@ pub(crate) fn add_route() -> Route {
 pub(crate) fn replace_route() -> Route {
     route!(PUT "/api/v2/permissions/{permission_id}", Access::Permission(WriteAcl), "PUT_PERMISSIONS", replace,
         "replacePermission", Permissions, "Replaces a permission",
-        400 => "The body is invalid, its path or actor differs from the permission's, or the permission is the caller's own.",
+        400 => "The body is invalid, its path or actor differs from the permission's, or the caller is the actor.",
         404 => "The permission does not exist, or the caller may not change permissions on its path.",
         422 => "`operations` is missing or not an array of known operations, or the body has an unknown field.")
         .text("Only the operations can change: `path` and `actor` must be the same as before.")
@@ -89,7 +89,7 @@ pub(crate) fn replace_route() -> Route {
 pub(crate) fn amend_route() -> Route {
     route!(PATCH "/api/v2/permissions/{permission_id}", Access::Permission(WriteAcl), "PATCH_PERMISSIONS", amend,
         "amendPermission", Permissions, "Replaces the operations of a permission",
-        400 => "The body is invalid, or the permission is the caller's own.",
+        400 => "The body is invalid, or the caller is the actor.",
         404 => "The permission does not exist, or the caller may not change permissions on its path.",
         422 => "`operations` is missing or not an array of known operations, or the body has an unknown field.")
         .body::<AmendRequest>()
@@ -101,7 +101,7 @@ pub(crate) fn amend_route() -> Route {
 pub(crate) fn delete_route() -> Route {
     route!(DELETE "/api/v2/permissions/{permission_id}", Access::Permission(WriteAcl), "DELETE_PERMISSIONS", delete,
         "deletePermission", Permissions, "Deletes a permission",
-        400 => "The permission is the caller's own.",
+        400 => "The caller is the actor of the permission.",
         404 => "The permission does not exist, or the caller may not change permissions on its path.")
         .response::<PermissionBody<'_>>(200, "The deleted permission.")
         .response_example("read", example())
