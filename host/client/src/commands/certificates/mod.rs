@@ -308,9 +308,9 @@ keywright certificates regenerate /demo/root --transitional";
 const TRANSITIONAL_EXAMPLES: &str = "\
 $ keywright generate /demo/root --type certificate --common-name root --is-ca
 $ keywright certificates regenerate /demo/root
-# Return the latest version, but sign with the previous version
+# Make the latest version transitional, so that the previous version signs
 keywright certificates transitional /demo/root --latest
-# Return only the active version
+# Clear the flag, so that the latest version signs
 keywright certificates transitional /demo/root --clear";
 
 const VERSIONS_EXAMPLES: &str = "\
