@@ -277,7 +277,9 @@ async fn no_entry_of_a_truncated_file_is_set() {
         shell.run_with(&["import", "-"], file).expect(1);
     }
     let absent = shell.run(&["import", "absent"]).expect(1);
-    absent.errors.assert_contains("absent: can't be read");
+    absent
+        .errors
+        .assert_contains("absent: the file can't be read");
     assert_eq!(fixtures::stored(&server, "").await, json!({}));
 }
 
