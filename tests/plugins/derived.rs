@@ -106,9 +106,15 @@ async fn connection_strings_follow_their_credentials() {
         "postgres://ada:renewed@db.example:5432/app"
     );
     for (template, named) in [
-        ("{user.absent}", "template"),
+        (
+            "{user.absent}",
+            "template has the placeholder {user.absent}, which names a missing field",
+        ),
         ("{user}", "template"),
-        ("{user", "template"),
+        (
+            "{user",
+            "template must have a closing brace for each opening brace; write all other braces",
+        ),
         ("{other}", "credentials"),
     ] {
         let parameters = json!({"template": template, "credentials": {"user": "/user"}});

@@ -28,7 +28,7 @@ async fn derived_from(server: &Server, name: &str) -> [Value; 2] {
     ["derived_from", "imported"].map(|field| version[field].take())
 }
 
-/// Returns the names and the marks in the response to a search by input.
+/// Returns `name` and `stale` of each credential in the response to a search by input.
 fn found(response: &Response) -> Value {
     let body = response.json();
     let found = body["credentials"].as_array().unwrap().iter();
@@ -134,14 +134,14 @@ async fn converge_and_bulk_regenerate_derive_again_from_a_new_input() {
     assert_eq!(versions[0]["value"]["inputs"][0]["value"], "second");
     assert_eq!(server.versions("/a").await.len(), 2);
 
-    // A deleted input is never the active version.
+    // Values derived from a deleted input are stale.
     server.delete("/api/v1/data?name=/input").await.expect(204);
     assert_eq!(
         find_derived_from(&server, "/input").await,
         json!([["/b", true], ["/a", true]])
     );
     let missing = server.regenerate("/a").await.expect(404).error();
-    missing.assert_contains("parameter from");
+    missing.assert_contains("the parameter from names a credential that does not exist");
     let body = json!({"derived_from": "/input", "keep_going": true});
     let failed = server.post(BULK_REGENERATE, body).await.expect(200).json();
     assert_eq!(failed["failed_credentials"].as_array().unwrap().len(), 2);
@@ -169,7 +169,7 @@ async fn other_modes_keep_or_replace_a_derived_value() {
     assert_eq!(regenerated["value"]["inputs"][0]["value"], "second");
 }
 
-/// The responses to a caller that generates and regenerates a credential derived from `/secret/input`.
+/// Sends requests that derive a credential from this input, and that regenerate a credential derived from `/secret/input`.
 async fn attempts(caller: &Caller, input: &str) -> [Response; 2] {
     let parameters = json!({"from": input});
     let body =
@@ -265,7 +265,7 @@ async fn bulk_regeneration_needs_permission_to_read_every_input() {
 }
 
 #[tokio::test]
-async fn a_granted_derived_credential_does_not_block_others() {
+async fn derived_credentials_that_are_only_readable_can_be_skipped() {
     let server = server().await;
     set(&server, "/input", "first").await;
     for name in ["/team/a", "/theirs/b"] {
