@@ -92,14 +92,14 @@ impl Host for CallState {
     }
 }
 
-/// Creates issuers of a CA that exists only for tests, each for one call with these canonical parameters at this time. A call
-/// without an issuer is made if it returns `None`.
+/// Returns the issuer of a test CA for one call with these canonical parameters at this time, or `None` for a call without an
+/// issuer.
 ///
-/// The CA must be the same and sign deterministically, because the entropy test compares values.
+/// The CA must be the same for all calls and sign deterministically, because the entropy test compares values.
 pub type TestIssuers =
     Arc<dyn Fn(&Parameters, DateTime<Utc>) -> Option<Arc<dyn CertificateIssuer>> + Send + Sync>;
 
-/// Defines `keywright:signing/issuer`, a CA that a guest borrows for one call, under a name.
+/// Adds the interface `keywright:signing/issuer` under this name. Its resource is a CA, which a guest borrows for one call.
 ///
 /// The interface is the same in all versions, so it is defined once and added under the name of each version.
 pub(crate) fn add_issuer_to_linker(
@@ -227,7 +227,7 @@ impl Notes {
     }
 }
 
-/// Defines `keywright:generator/notes`, debug messages of a guest for its author, under a name.
+/// Adds the interface `keywright:generator/notes` under this name: debug messages of a guest for its author.
 pub(crate) fn add_notes_to_linker(
     linker: &mut Linker<CallState>,
     name: &str,
@@ -237,8 +237,8 @@ pub(crate) fn add_notes_to_linker(
         // Decoded even without a reader, so that invalid UTF-8 traps in either case.
         let text = text.to_str(&store)?;
         if store.data().notes.is_some() {
-            let start = text.floor_char_boundary(GUEST_TEXT_BYTES_MAX);
-            let text = text.get(..start).unwrap_or_default().to_owned();
+            let end = text.floor_char_boundary(GUEST_TEXT_BYTES_MAX);
+            let text = text.get(..end).unwrap_or_default().to_owned();
             if let Some(notes) = &mut store.data_mut().notes {
                 notes.take(&text);
             }

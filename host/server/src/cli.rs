@@ -118,7 +118,7 @@ pub(crate) enum Command {
     },
     /// Print a shell completion script
     Completions {
-        /// Shell.
+        /// Shell
         #[arg(value_enum)]
         shell: Shell,
     },

@@ -239,7 +239,7 @@ async fn a_read_that_conflicts_with_writes_is_retried() {
 }
 
 #[tokio::test]
-async fn a_version_with_a_sequence_before_earlier_ones_is_retried() {
+async fn a_version_with_a_lower_sequence_than_earlier_ones_is_retried() {
     let fixture = Fixture::new().await;
     fixture.change(&sequences_after(100)).await;
     let before = fixture.append("/a", "value", 1).await;

@@ -23,8 +23,8 @@ pub struct Parameters {
     ssh_comment: String,
 }
 
-/// Generates key pairs in SSH format (RFC 8709), or as PKCS#8 version 1 (RFC 8410), because many programs do not support version
-/// 2, which includes the public key.
+/// Generates key pairs in SSH format (RFC 8709) or as PKCS#8 (RFC 8410). Many programs do not support version 2 of PKCS#8, which
+/// includes the public key, so the version is 1.
 pub struct Ed25519;
 
 impl Generator for Ed25519 {

@@ -21,7 +21,7 @@ use super::{
 use crate::{audit::events, given};
 
 // Timeouts for handshakes, heads, bodies and idle connections. Each test sets one timeout to a second and all others
-// to an hour. The tests repeat steps that a client must complete within the second until they are in time. Writes may fail
+// to an hour. If the client is too slow to complete its steps within that second, the test repeats them. Writes may fail
 // because the server may already have closed the connection.
 
 #[tokio::test]
@@ -247,7 +247,7 @@ async fn a_client_ignoring_one_response_of_many_is_disconnected() {
     let stream = tls(&server, ORDINARY, HTTP2).await.unwrap();
     let (mut incoming, mut outgoing) = split(stream);
     let taken = |id| [get("/info", id), window_update(10_000, id)].concat();
-    // The first response that it reads is requested with the ignored one, so that it arrives even on a busy machine.
+    // The client requests the ignored response and one that it reads together, so that it reads one even on a busy machine.
     let first = [hello_with_window(0), get("/info", 1), taken(3)].concat();
     outgoing.write_all(&first).await.unwrap();
     tokio::select! {

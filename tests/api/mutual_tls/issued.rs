@@ -25,7 +25,7 @@ pub(crate) struct Holder {
 
 #[derive(Clone)]
 pub(crate) struct Contents {
-    /// The subject after its common name: each item is a relative distinguished name with these organizational units.
+    /// The organizational units after the common name of the subject. Each item is one relative distinguished name.
     units: Vec<Vec<String>>,
     /// The string type of the units, as a DER tag.
     unit_tag: u8,

@@ -195,7 +195,7 @@ async fn active_and_transitional_versions_are_kept() {
     after_a_run(&[&server]).await;
     assert_eq!(root.current().await, current);
     assert_eq!(root.versions().await.len(), 2);
-    // The flag moves to the older version and is then cleared, so that the version is no longer needed.
+    // The flag moves to the older version and is then cleared, so that retention deletes the older version.
     let [active, newest] = [&current[0], &current[1]].map(given::id);
     root.move_transitional(json!(active)).await.expect(200);
     after_a_run(&[&server]).await;

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::tree::{INTEGER, Node, OBJECT_IDENTIFIER, OCTET_STRING, SEQUENCE};
 
-/// The key needs no permission: its field is checked before the caller is authorized.
+/// The caller needs no permission: the key is checked before the caller is authorized.
 #[tokio::test]
 async fn an_rsa_key_with_a_huge_modulus_costs_little_processor_time() {
     let server = Server::start().await;

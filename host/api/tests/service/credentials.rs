@@ -38,7 +38,7 @@ async fn a_credential_deleted_during_generation_is_not_recreated() {
 }
 
 #[tokio::test]
-async fn a_recreated_credential_gets_no_version_of_the_old_one() {
+async fn regenerating_adds_no_version_to_a_recreated_credential() {
     let service = Service::new().await;
     let generate = json!({"name": "/p", "type": "password", "parameters": {"length": 20}});
     check(&service, "POST", DATA, generate, 200).await;

@@ -133,7 +133,7 @@ class Descriptor(exports.Descriptor):
             parameters_schema=json.dumps(PARAMETERS_SCHEMA),
             value_schema=json.dumps(VALUE_SCHEMA),
             issuer_parameter="ca",
-            # For the example.
+            # For the example: the 32 bytes of the key.
             entropy_bits_min=256,
         )
 

@@ -205,7 +205,7 @@ impl descriptor::Guest for Plugin {
             parameters_schema: parameters_schema().to_string(),
             value_schema: value_schema().to_string(),
             issuer_parameter: Some("ca".to_owned()),
-            // For the example.
+            // For the example: the 32 bytes of the key.
             entropy_bits_min: Some(256),
         }
     }

@@ -150,7 +150,7 @@ struct Placed<'a> {
 }
 
 impl<'a> Placed<'a> {
-    /// Places a CA next to the first CA below it. Returns its corner.
+    /// Places a CA, and the CAs that it signed in the next column, the first of them in the same row. Returns its corner.
     fn place(&mut self, tree: &'a AuthorityTree, depth: usize) -> Corner {
         let corner = (depth * COLUMN_WIDTH, self.rows * ROW_HEIGHT);
         self.depth = self.depth.max(depth);

@@ -122,16 +122,16 @@ pub struct Account {
 pub struct AccessedResource {
     /// The requested operation.
     pub operation: Operation,
-    /// The requested name of the credential, or the path of the permission. Empty if the request has an unknown id instead.
+    /// The requested name of the credential, or the path of the permission. Empty if the request has only an unknown id.
     pub name: String,
-    /// The id of the credential or the permission, once known; or the unknown id of the request.
+    /// The id of the credential or the permission, once it is found, or the unknown id in the request.
     pub resource_id: Option<Uuid>,
-    /// The id of the credential's version, once known; or the unknown id of the request.
+    /// The id of the credential's version, once it is found, or the unknown id in the request.
     pub version_id: Option<Uuid>,
     /// The actor and the operations of a permission to change.
     pub granted: Option<Granted>,
-    /// Whether the response contained the value of this version, stored before the request, although the operation is not
-    /// `read`.
+    /// Whether the response contained the value of this version, although the operation is not `read` and the version was stored
+    /// before the request.
     pub is_value_disclosed: bool,
 }
 
@@ -247,8 +247,8 @@ impl Trail {
         }
     }
 
-    /// Records a permission to change, before the caller is authorized, so that refused attempts are recorded completely.
-    /// Each permission of a request gets its own entry.
+    /// Records a requested change of a permission before the caller is authorized, so that refused attempts are recorded
+    /// completely. Each permission in a request gets its own entry.
     pub(crate) fn record_change_request(&self, path: &PermissionPath, granted: Granted) {
         let mut entries = self.entries.lock();
         let next = Position(entries.accessed.len());

@@ -80,7 +80,7 @@ impl WasmGenerator {
         Attempt::begin(plugin, &self.breaker, actor, function, inputs)
     }
 
-    /// Runs work on one of the lanes: a call of the guest, or without an attempt, work of the host.
+    /// Runs work on one of the lanes: a call of the guest, or work of the host if there is no attempt.
     async fn run<T: Send + 'static>(
         &self,
         lane: &Lane,

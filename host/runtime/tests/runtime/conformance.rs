@@ -87,7 +87,7 @@ fn entropy_reports_are_cached_with_the_compiled_component() {
 }
 
 #[test]
-fn a_tested_component_is_tested_again_if_changed_or_configured() {
+fn a_tested_component_is_retested_if_changed_or_with_settings() {
     let folder = scratch().join("tested");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir(&folder).unwrap();

@@ -195,7 +195,7 @@ async fn a_single_version_is_not_added_if_its_ca_changed() {
 }
 
 #[tokio::test]
-async fn outcomes_equal_stored_versions_or_return_the_input() {
+async fn appending_returns_stored_versions_or_the_unwritten_input() {
     let fixture = Fixture::new().await;
     let versions = vec![first(&fixture, "/b"), first(&fixture, "/a")];
     let ids: Vec<Uuid> = versions.iter().map(|(version, _)| version.id).collect();

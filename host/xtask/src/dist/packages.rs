@@ -244,9 +244,9 @@ fn texts(package: &Package) -> Result<Vec<String>> {
     for entry in fs::read_dir(&folder).with_context(doing)? {
         let path = entry.with_context(doing)?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let is_licence = BEGINNINGS
+        let is_licence = LICENCE_PREFIXES
             .iter()
-            .any(|word| name.to_uppercase().starts_with(word));
+            .any(|prefix| name.to_uppercase().starts_with(prefix));
         if is_licence && path.is_file() {
             paths.push(path);
         }
@@ -261,8 +261,8 @@ fn texts(package: &Package) -> Result<Vec<String>> {
         .collect()
 }
 
-/// The prefixes of licence files.
-const BEGINNINGS: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "NOTICE", "UNLICENSE"];
+/// The prefixes of the names of licence files, in upper case.
+const LICENCE_PREFIXES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "NOTICE", "UNLICENSE"];
 
 const RULE: &str =
     "--------------------------------------------------------------------------------";
