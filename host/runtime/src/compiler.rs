@@ -143,7 +143,7 @@ mod tests {
             seconds_max: 7,
         };
         let engine = new_engine(1, 1 << 20).unwrap();
-        compiler.compile(&engine, &[0; 1 << 20]).unwrap_err()
+        compiler.compile(&engine, &vec![0; 1 << 20]).unwrap_err()
     }
 
     #[test]
