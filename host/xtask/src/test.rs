@@ -56,14 +56,14 @@ fn given_or<'a>(arguments: &'a [String], default: impl Iterator<Item = &'a str>)
     }
 }
 
-/// Runs tests on one more thread than there are processors, because most tests wait for processes or the disk. The environment
+/// Runs tests on two more threads than there are processors, because most tests wait for processes or the disk. The environment
 /// variable takes precedence.
 fn cargo_test() -> Command {
     let mut cargo = step::cargo();
     cargo.args(["test", "--locked"]);
     let processors = std::thread::available_parallelism();
     if let (None, Ok(processors)) = (std::env::var_os(TEST_THREADS), processors) {
-        cargo.env(TEST_THREADS, processors.saturating_add(1).to_string());
+        cargo.env(TEST_THREADS, processors.saturating_add(2).to_string());
     }
     cargo
 }
