@@ -353,6 +353,16 @@ mod tests {
     /// An empty component.
     const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 
+    /// Returns the component from the cache, or compiles it.
+    fn component(
+        cache: &Cache,
+        engine: &Engine,
+        digest: &str,
+        bytes: &[u8],
+    ) -> Result<Component, PluginRefusedError> {
+        cache.component(&Compiler::ThisProcess, engine, digest, bytes)
+    }
+
     fn cached_file(directory: &Path) -> PathBuf {
         fs::read_dir(directory)
             .unwrap()
@@ -370,13 +380,9 @@ mod tests {
         let keys = CacheKeys::new(&[1; 32], []);
         let cache = Cache::open(&path, &keys, &engine).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
-        cache
-            .component(&Compiler::ThisProcess, &engine, "d", COMPONENT)
-            .unwrap();
+        component(&cache, &engine, "d", COMPONENT).unwrap();
         // With a cached file, the bytes are not read at all.
-        cache
-            .component(&Compiler::ThisProcess, &engine, "d", b"nonsense")
-            .unwrap();
+        component(&cache, &engine, "d", b"nonsense").unwrap();
         assert_eq!(cache.used_files(), BTreeSet::from([cached_file(&path)]));
         let whole = fs::read(cached_file(&path)).unwrap();
         for position in [0, TAG_BYTES, whole.len() - 1] {
@@ -384,22 +390,14 @@ mod tests {
             damaged[position] ^= 1;
             fs::write(cached_file(&path), &damaged).unwrap();
             assert!(
-                cache
-                    .component(&Compiler::ThisProcess, &engine, "d", b"nonsense")
-                    .is_err(),
+                component(&cache, &engine, "d", b"nonsense").is_err(),
                 "byte {position}"
             );
-            cache
-                .component(&Compiler::ThisProcess, &engine, "d", COMPONENT)
-                .unwrap();
+            component(&cache, &engine, "d", COMPONENT).unwrap();
             assert_eq!(fs::read(cached_file(&path)).unwrap(), whole);
         }
         fs::write(cached_file(&path), b"short").unwrap();
-        assert!(
-            cache
-                .component(&Compiler::ThisProcess, &engine, "d", b"nonsense")
-                .is_err()
-        );
+        assert!(component(&cache, &engine, "d", b"nonsense").is_err());
     }
 
     #[test]
@@ -409,27 +407,17 @@ mod tests {
         let engine = new_engine(1, 1 << 20).unwrap();
         let keys = CacheKeys::new(&[1; 32], []);
         let cache = Cache::open(directory.path(), &keys, &engine).unwrap();
-        cache
-            .component(&Compiler::ThisProcess, &engine, "d", COMPONENT)
-            .unwrap();
+        component(&cache, &engine, "d", COMPONENT).unwrap();
         let others = CacheKeys::new(&[2; 32], []);
         let other = Cache::open(directory.path(), &others, &engine).unwrap();
-        assert!(
-            other
-                .component(&Compiler::ThisProcess, &engine, "d", b"nonsense")
-                .is_err()
-        );
+        assert!(component(&other, &engine, "d", b"nonsense").is_err());
         let renamed = other.directory.join(format!(
             "d-{}-{}.{COMPILED}",
             other.engine_hash,
             key_tag(&other.keys.writing)
         ));
         fs::copy(cached_file(directory.path()), &renamed).unwrap();
-        assert!(
-            other
-                .component(&Compiler::ThisProcess, &engine, "d", b"nonsense")
-                .is_err()
-        );
+        assert!(component(&other, &engine, "d", b"nonsense").is_err());
         fs::remove_file(renamed).unwrap();
         let name = cached_file(directory.path())
             .file_name()
@@ -437,11 +425,7 @@ mod tests {
             .to_owned();
         let copy = name.to_str().unwrap().replacen('d', "e", 1);
         fs::copy(cached_file(directory.path()), directory.path().join(copy)).unwrap();
-        assert!(
-            cache
-                .component(&Compiler::ThisProcess, &engine, "e", b"nonsense")
-                .is_err()
-        );
+        assert!(component(&cache, &engine, "e", b"nonsense").is_err());
     }
 
     #[test]
@@ -454,9 +438,7 @@ mod tests {
         let after = CacheKeys::new(&[2; 32], []);
         let loaded = |keys: &CacheKeys, bytes: &[u8]| {
             let cache = Cache::open(&path, keys, &engine).unwrap();
-            cache
-                .component(&Compiler::ThisProcess, &engine, "d", bytes)
-                .is_ok()
+            component(&cache, &engine, "d", bytes).is_ok()
         };
         assert!(loaded(&before, COMPONENT));
         assert!(!loaded(&after, b"nonsense"));
@@ -473,9 +455,7 @@ mod tests {
         let keys = [[1; 32], [2; 32]].map(|key| CacheKeys::new(&key, []));
         let cache = |keys| Cache::open(&path, keys, &engine).unwrap();
         for keys in &keys {
-            cache(keys)
-                .component(&Compiler::ThisProcess, &engine, "d", COMPONENT)
-                .unwrap();
+            component(&cache(keys), &engine, "d", COMPONENT).unwrap();
         }
         let files = || {
             let files = fs::read_dir(&path).unwrap();
@@ -485,9 +465,7 @@ mod tests {
         let written = files();
         assert_eq!(written.len(), 2);
         for keys in keys.iter().chain(&keys) {
-            cache(keys)
-                .component(&Compiler::ThisProcess, &engine, "d", b"nonsense")
-                .unwrap();
+            component(&cache(keys), &engine, "d", b"nonsense").unwrap();
         }
         assert_eq!(files(), written);
     }
