@@ -368,6 +368,15 @@ async fn no_document_exhausts_the_shipped_resolver() {
     }
 }
 
+/// Returns a client that may write and read below `/attacker`.
+async fn attacker(server: &Server) -> Caller {
+    let attacker = server.as_client("attacker").await;
+    server
+        .grant("/attacker/*", attacker.actor(), &["write", "read"])
+        .await;
+    attacker
+}
+
 /// The maximum number of waiting calls per actor.
 const WAITING_PER_ACTOR_MAX: usize = 24;
 /// The number of calls sent.
@@ -392,10 +401,7 @@ async fn one_actor_does_not_occupy_all_threads() {
         .hostile("deadline_ms = 20000", "generate = \"as-configured\"")
         .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", "2");
     let server = Server::start_with(&options).await;
-    let attacker = server.as_client("attacker").await;
-    server
-        .grant("/attacker/*", attacker.actor(), &["write", "read"])
-        .await;
+    let attacker = attacker(&server).await;
     let mut storm = storm(&attacker, "/attacker");
     for number in 0..20 {
         let name = format!("/mine/{number}");
@@ -416,10 +422,7 @@ async fn many_calls_of_one_actor_delay_others_only_briefly() {
         )
         .environment("KEYWRIGHT_PLUGINS__FAULTS_MAX", "1000000");
     let server = Server::start_with(&options).await;
-    let attacker = server.as_client("attacker").await;
-    server
-        .grant("/attacker/*", attacker.actor(), &["write", "read"])
-        .await;
+    let attacker = attacker(&server).await;
 
     let mut storm = storm(&attacker, "/attacker");
     let mut refused = 0;

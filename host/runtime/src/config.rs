@@ -37,7 +37,7 @@ pub struct SandboxConfig {
     #[schemars(range(min = 1, max = CACHE_UNUSED_DAYS_MAX_MAX))]
     #[serde(default = "default_cache_unused_days_max")]
     pub cache_unused_days_max: u64,
-    /// Maximum processor time to compile a component. The process that compiles it is ended then.
+    /// Maximum processor time to compile a component. Then the process that compiles it is killed.
     #[schemars(range(min = 1, max = COMPILE_SECONDS_MAX_MAX))]
     #[serde(default = "default_compile_seconds_max")]
     pub compile_seconds_max: u64,

@@ -216,7 +216,7 @@ pub(crate) fn begin_with(applied: &[AppliedMigration], known: &Migrator) -> bool
     applied.len() >= known.iter().count() && are_same(applied, known)
 }
 
-/// Compares applied and known migrations, except those that only one of the two has at its end.
+/// Compares applied and known migrations. If one list is longer, ignores the rest of it.
 fn are_same(applied: &[AppliedMigration], known: &Migrator) -> bool {
     let is_same = |(applied, known): (&AppliedMigration, &Migration)| {
         applied.version == known.version
