@@ -62,18 +62,22 @@ impl Runtime {
     ) -> Result<Self, LoadError> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let roles: Vec<_> = roles(config).collect();
-        let threads = config.sandbox.threads_per_lane;
-        let threads = threads.map_or((cores + 1).min(THREADS_PER_LANE_MAX), usize::from);
+        let [short, generate] = config.sandbox.threads_per_lane.map_or(
+            [cores, cores + 1].map(|threads| threads.min(THREADS_PER_LANE_MAX)),
+            |threads| [threads.get(); 2],
+        );
+        let calls = short + generate;
         let cache = CacheAccess::ReadWrite(cache_keys);
         let loader = Loader::new(
             &roles,
-            [threads, threads * 2],
+            [short, generate],
+            calls,
             random,
             issuers,
             config,
             cache,
         )?;
-        loader.load_all(&roles, cores.min(threads * 2))
+        loader.load_all(&roles, cores.min(calls))
     }
 
     /// Returns the errors of all plugins that can be found without compiling a component: missing files, unexpected digests,
@@ -95,7 +99,7 @@ impl Runtime {
     ) -> Vec<LoadError> {
         let roles: Vec<_> = roles(config).collect();
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        let outcomes = Loader::new(&roles, [1, cores], random, issuers, config, cache)
+        let outcomes = Loader::new(&roles, [1, 1], cores, random, issuers, config, cache)
             .and_then(|loader| loader.load_each(&roles, cores));
         match outcomes {
             Ok(outcomes) => {
@@ -231,11 +235,12 @@ struct Loader<'c> {
 }
 
 impl<'c> Loader<'c> {
-    /// Creates a loader with this number of threads per lane, and of simultaneous calls. The engine is sized by the limits of
+    /// Creates a loader with this number of threads in the short and in the generate lane, and of simultaneous calls. The engine is sized by the limits of
     /// these plugins, so they must be valid.
     fn new(
         roles: &[Role<'_>],
-        [threads_per_lane, calls]: [usize; 2],
+        threads: [usize; 2],
+        calls: usize,
         random: Arc<dyn RandomSource>,
         issuers: TestIssuers,
         config: &'c RuntimeConfig,
@@ -243,8 +248,7 @@ impl<'c> Loader<'c> {
     ) -> Result<Self, LoadError> {
         let sandbox = &config.sandbox;
         let engine = engine_for(roles.iter().copied(), calls)?;
-        let lanes =
-            Lanes::start(threads_per_lane, sandbox.queue_limits()).map_err(LoadError::Threads)?;
+        let lanes = Lanes::start(threads, sandbox.queue_limits()).map_err(LoadError::Threads)?;
         let directory = &sandbox.cache_directory;
         let cache = match cache {
             CacheAccess::None => None,

@@ -1,5 +1,5 @@
 //! The thread pools for guests: two lanes, so that short calls never wait behind long calls. Within a lane, actors are served in
-//! rotation, and no actor uses all threads; see [`Flow`].
+//! rotation, and no actor uses all threads for long calls; see [`Flow`].
 
 mod queue;
 
@@ -38,13 +38,14 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
-    /// Starts the threads of both lanes.
-    pub(crate) fn start(threads_per_lane: usize, queue: QueueLimits) -> io::Result<Self> {
-        let lane = |name, before| Lane::start(name, threads_per_lane, queue, before);
+    /// Starts this number of threads in the short and in the generate lane. A flow leaves one thread of the generate lane to others.
+    pub(crate) fn start([short, generate]: [usize; 2], queue: QueueLimits) -> io::Result<Self> {
+        let running_per_flow_max = generate.saturating_sub(1).max(1);
+        let generate_queue = FairQueue::new(running_per_flow_max, queue);
         Ok(Self {
             // The name is the label `lane` of metrics, which is public.
-            short: lane("brief", keep_priority)?,
-            generate: lane("generate", lower_priority)?,
+            short: Lane::start("brief", short, FairQueue::new(short, queue), keep_priority)?,
+            generate: Lane::start("generate", generate, generate_queue, lower_priority)?,
         })
     }
 
@@ -71,10 +72,10 @@ impl Lane {
     fn start(
         name: &'static str,
         threads: usize,
-        limits: QueueLimits,
+        queue: FairQueue<Job>,
         before: fn(),
     ) -> io::Result<Self> {
-        let queue = Arc::new(FairQueue::<Job>::new(threads, limits));
+        let queue = Arc::new(queue);
         let threads_busy = Arc::new(AtomicUsize::new(0));
         for number in 1..=threads {
             let (jobs, threads_busy) = (Arc::clone(&queue), Arc::clone(&threads_busy));
@@ -209,7 +210,8 @@ mod tests {
     use super::*;
 
     fn lane(queue_length: usize) -> Lane {
-        Lane::start("test", 1, limits(queue_length), keep_priority).unwrap()
+        let queue = FairQueue::new(1, limits(queue_length));
+        Lane::start("test", 1, queue, keep_priority).unwrap()
     }
 
     fn limits(queue_length: usize) -> QueueLimits {
@@ -362,7 +364,7 @@ mod tests {
     async fn generate_threads_have_a_lower_priority() {
         let own = || rustix::process::getpriority_process(None).unwrap();
         let before = own();
-        let lanes = Lanes::start(1, limits(1)).unwrap();
+        let lanes = Lanes::start([1, 1], limits(1)).unwrap();
         assert_eq!(lanes.short.run(Flow::Server, own).await, Ok(before));
         assert_eq!(
             lanes.generate.run(Flow::Server, own).await,

@@ -52,8 +52,7 @@ struct State<J> {
     /// The flows whose next job may run, in the order in which they are served.
     rotation: VecDeque<Flow>,
     length: usize,
-    /// The maximum number of running jobs of a flow.
-    running_max: usize,
+    running_per_flow_max: usize,
     is_closed: bool,
 }
 
@@ -64,15 +63,14 @@ struct Jobs<J> {
 }
 
 impl<J> FairQueue<J> {
-    /// Creates a queue for this number of threads. A flow may use all but one of them, so that long jobs of one flow never occupy
-    /// all threads.
-    pub(super) fn new(threads: usize, limits: QueueLimits) -> Self {
+    /// Creates a queue from which at most this number of jobs of a flow run at the same time.
+    pub(super) fn new(running_per_flow_max: usize, limits: QueueLimits) -> Self {
         Self {
             state: Mutex::new(State {
                 by_flow: HashMap::new(),
                 rotation: VecDeque::new(),
                 length: 0,
-                running_max: threads.saturating_sub(1).max(1),
+                running_per_flow_max,
                 is_closed: false,
             }),
             has_changed: Condvar::new(),
@@ -105,7 +103,7 @@ impl<J> FairQueue<J> {
     }
 
     fn add(&self, mut state: MutexGuard<'_, State<J>>, flow: Flow, job: J) {
-        let running_max = state.running_max;
+        let running_max = state.running_per_flow_max;
         let jobs = state.by_flow.entry(flow.clone()).or_default();
         jobs.waiting.push_back(job);
         if jobs.waiting.len() == 1 && jobs.running < running_max {
@@ -160,7 +158,7 @@ impl<J> State<J> {
         let jobs = self.by_flow.get_mut(&flow)?;
         let job = jobs.waiting.pop_front()?;
         jobs.running += 1;
-        if !jobs.waiting.is_empty() && jobs.running < self.running_max {
+        if !jobs.waiting.is_empty() && jobs.running < self.running_per_flow_max {
             self.rotation.push_back(flow.clone());
         }
         self.length -= 1;
@@ -177,7 +175,7 @@ impl<J> State<J> {
             if jobs.running == 0 {
                 self.by_flow.remove(&flow);
             }
-        } else if jobs.running + 1 == self.running_max {
+        } else if jobs.running + 1 == self.running_per_flow_max {
             self.rotation.push_back(flow);
         }
     }
@@ -222,8 +220,8 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_leaves_one_thread_to_others() {
-        let queue = FairQueue::new(3, queue::<()>(100, 50).limits);
+    fn at_most_this_number_of_jobs_of_a_flow_run() {
+        let queue = FairQueue::new(2, queue::<()>(100, 50).limits);
         for number in 0..4 {
             queue.push(actor("many"), number).unwrap();
         }

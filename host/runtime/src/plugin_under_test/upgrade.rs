@@ -202,7 +202,7 @@ impl PluginUnderTest {
     fn generator(&self) -> Result<Arc<dyn Generator>, PluginTestError> {
         let mut guest = self.own_guest()?;
         guest.plugin.notes = None;
-        let lanes = Lanes::start(1, SandboxConfig::new(PathBuf::new()).queue_limits())?;
+        let lanes = Lanes::start([1, 1], SandboxConfig::new(PathBuf::new()).queue_limits())?;
         let breaker = Breakers::new(u32::MAX, Duration::ZERO).of(&self.digest);
         Ok(Arc::new(WasmGenerator::new(
             guest,
