@@ -103,7 +103,7 @@ pub(crate) enum Command {
         /// `serve`.
         #[arg(value_name = "FILE")]
         config: PathBuf,
-        /// Also connect to the database, without changing it
+        /// Also connect to the database, without changing it, and check that the encryption keys decrypt its values
         #[arg(long)]
         connect: bool,
         /// Skip the plugins. Otherwise, plugins that are not in the cache are compiled, which takes seconds.

@@ -24,7 +24,7 @@ use crate::{
         RegistryConfig, RetentionConfig, Section, ServerSection, StorageConfig, in_words, joined,
         name_within,
     },
-    keys,
+    keys::{self, SharedKeyRing},
     plugins::{self, Components, ConfiguredPlugins},
     process::RandomIdentifiers,
     started::StartupError,
@@ -52,7 +52,12 @@ pub(crate) async fn check(file: &Path, extent: Extent) -> Result<Findings, Start
         findings: &mut findings,
     };
     let sections = check_sections(&mut reader, extent).await;
-    check_plugins(sections, extent, &mut findings).await;
+    let key_ring = if extent.connects {
+        check_key_records(&sections, &mut findings).await
+    } else {
+        None
+    };
+    check_plugins(sections, key_ring, extent, &mut findings).await;
     if findings.mistakes.is_empty() {
         // Reports errors that no check of a section finds.
         findings.ok_or_report("the configuration", Config::load(file));
@@ -231,12 +236,28 @@ fn remove_setting(section: &mut Value, setting: &str) {
     }
 }
 
+/// Connects to the database, and checks that the configured keys decrypt its values. Returns `None` also for a database without a
+/// current schema, which a server migrates at its start.
+async fn check_key_records(sections: &Sections, findings: &mut Findings) -> Option<SharedKeyRing> {
+    let encryption = sections.encryption.as_ref()?;
+    let options = sections.storage.as_ref()?.options().ok()?;
+    let database = Database::open_to_read(&options, Arc::new(RandomIdentifiers));
+    let database = database.await.ok()?;
+    let unlocked = keys::unlock_to_read(encryption, &database).await;
+    findings.ok_or_report("encryption.keys", unlocked)
+}
+
 /// Checks the sandbox and signature keys, and loads each plugin as the server does. Components in registries are
 /// pulled, unless they are cached. Nothing is written.
 ///
 /// Components are compiled last, and only if there are no errors, because compilation is slow. Components in the plugin
 /// cache are not compiled if the keys of the cache are known.
-async fn check_plugins(sections: Sections, extent: Extent, findings: &mut Findings) {
+async fn check_plugins(
+    sections: Sections,
+    key_ring: Option<SharedKeyRing>,
+    extent: Extent,
+    findings: &mut Findings,
+) {
     if let Some(sandbox) = &sections.plugins {
         let folder = &sandbox.cache_directory;
         findings.check_private_folder("plugins.cache_directory", folder);
@@ -245,7 +266,7 @@ async fn check_plugins(sections: Sections, extent: Extent, findings: &mut Findin
     if !extent.loads_plugins {
         return;
     }
-    let cache_keys = cache_keys(&sections, extent.connects).await;
+    let cache_keys = cache_keys(sections.encryption.as_ref(), key_ring).await;
     let sandbox = sections.plugins;
     let sandbox = sandbox.unwrap_or_else(|| SandboxConfig::new(PathBuf::new()));
     let components = Components {
@@ -294,17 +315,12 @@ async fn on_blocking_thread(
 }
 
 /// Returns the keys of the plugin cache, if they can be derived from the configuration or the connected database.
-async fn cache_keys(sections: &Sections, connects: bool) -> Option<CacheKeys> {
-    let encryption = sections.encryption.as_ref()?;
-    let keys = plugins::cache_keys_without_database(encryption).await;
-    if keys.is_some() || !connects {
-        return keys;
-    }
-    let options = sections.storage.as_ref()?.options().ok()?;
-    let database = Database::open_to_read(&options, Arc::new(RandomIdentifiers));
-    let database = database.await.ok()?;
-    let key_ring = keys::unlock_to_read(encryption, &database).await.ok()?;
-    plugins::cache_keys(&key_ring).ok()
+async fn cache_keys(
+    encryption: Option<&EncryptionConfig>,
+    key_ring: Option<SharedKeyRing>,
+) -> Option<CacheKeys> {
+    let keys = plugins::cache_keys_without_database(encryption?).await;
+    keys.or_else(|| plugins::cache_keys(&key_ring?).ok())
 }
 
 fn report_refusals(refusals: Vec<LoadError>, findings: &mut Findings) {

@@ -206,6 +206,13 @@ async fn keys_that_decrypt_nothing_are_refused() {
     let result = run_command(directory.path(), &["check"]).expect(1);
     let reason = "no configured encryption key can decrypt any of the stored values";
     result.errors.assert_contains(reason);
+    let check = ["check-config", "--no-plugins", "keywright.toml"];
+    run_program(directory.path(), &check, &[]).expect(0);
+    let check = [&check[..], &["--connect"]].concat();
+    let checked = run_program(directory.path(), &check, &[]).expect(1);
+    checked
+        .output
+        .assert_contains(&format!("encryption.keys: {reason}"));
 }
 
 // `keywright check` of a store that is larger than its memory limit.
