@@ -231,6 +231,7 @@ fn completions_of_each_shell_include_commands_and_options() {
         for word in ["regenerate", "check-config", "ca-cert"] {
             script.assert_contains(word);
         }
+        script.assert_lacks("compile-component");
     }
     shell.run(&["completions", "tcsh"]).expect(2);
 }

@@ -52,7 +52,7 @@ impl Arguments {
             Command::CompileComponent { seconds_max } => {
                 Ok(keywright_runtime::compile_component(seconds_max))
             }
-            Command::Completions { shell } => commands::completions(Self::command(), shell),
+            Command::Completions { shell } => commands::completions(&Self::command(), shell),
             Command::ConfigReference => commands::config_reference(),
             Command::Keys { command } => commands::keys(&command),
             Command::ManPages { directory } => commands::man_pages(Self::command(), &directory),

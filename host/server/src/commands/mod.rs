@@ -107,10 +107,13 @@ pub(crate) fn config_reference() -> Result<ExitCode, StartupError> {
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) fn completions(
-    mut program: clap::Command,
-    shell: Shell,
-) -> Result<ExitCode, StartupError> {
+pub(crate) fn completions(program: &clap::Command, shell: Shell) -> Result<ExitCode, StartupError> {
+    // The scripts would offer hidden commands.
+    let commands = program.get_subcommands();
+    let shown = commands.filter(|command| !command.is_hide_set()).cloned();
+    let mut program = clap::Command::new("keywright")
+        .version(env!("CARGO_PKG_VERSION"))
+        .subcommands(shown);
     let mut script = Vec::new();
     generate(shell, &mut program, "keywright", &mut script);
     output::print(&String::from_utf8_lossy(&script))?;
