@@ -176,6 +176,9 @@ impl fmt::Display for SqlxError {
                 _ if postgres_code(cause.as_ref()) == Some(POSTGRES_PASSWORD) => {
                     write!(formatter, "{}; {CHECK_PASSWORD}", cause.message())
                 }
+                _ if postgres_code(cause.as_ref()) == Some(POSTGRES_LOCK) => formatter.write_str(
+                    "another session has locked a table; end that session, or wait until it ends",
+                ),
                 _ if postgres_code(cause.as_ref()).is_some() => {
                     formatter.write_str(cause.message())
                 }
@@ -392,9 +395,9 @@ const POSTGRES_UNAVAILABLE: [&str; 11] = [
     "28",    // invalid authorization: the password may be changing
     "40",    // transaction rollback
     "53",    // insufficient resources
-    "55P03", // lock not available
-    "57",    // server starting or shutting down, statement timeout
-    "58",    // system error
+    POSTGRES_LOCK,
+    "57", // server starting or shutting down, statement timeout
+    "58", // system error
 ];
 
 /// The server became a standby.
@@ -403,12 +406,15 @@ const POSTGRES_READ_ONLY: &str = "25006";
 /// Feature not supported: a standby refuses serializable transactions with it.
 const POSTGRES_UNSUPPORTED: &str = "0A000";
 
+/// Lock not available in time.
+const POSTGRES_LOCK: &str = "55P03";
+
 const POSTGRES_PASSWORD: &str = "28P01";
 
 const POSTGRES_PRIVILEGE: &str = "42501";
 
 /// The codes of PostgreSQL for conflicts: serialization failure, deadlock, lock not available in time.
-const POSTGRES_CONFLICTS: [&str; 3] = ["40001", "40P01", "55P03"];
+const POSTGRES_CONFLICTS: [&str; 3] = ["40001", "40P01", POSTGRES_LOCK];
 
 /// The result codes of SQLite after which a retry may succeed: busy, locked, out of memory, read-only, I/O error, disk full,
 /// can't open, locking protocol.

@@ -4,7 +4,7 @@ use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 
 use keywright_core::Secret;
 use sqlx::{
-    ConnectOptions, Connection, PgConnection,
+    AssertSqlSafe, ConnectOptions, Connection, PgConnection,
     error::{BoxDynError, DatabaseError},
     migrate::Migrator,
     postgres::{PgConnectOptions, PgSslMode},
@@ -12,7 +12,8 @@ use sqlx::{
 
 use crate::{
     connections::{
-        Connections, Pools, PostgresConnections, PostgresTarget, ServerHealth, Writer, within,
+        Connections, Pools, PostgresConnections, PostgresTarget, ServerHealth, Writer,
+        milliseconds, within,
     },
     error::{DatabaseOpenError, SqlxError},
     migrations::{
@@ -225,7 +226,7 @@ async fn migrate(
     // Migrations have no time limit. So a schema that needs none must be recognized without them.
     let is_migrated = within(wait_max, is_migrated(&mut connection)).await;
     if !is_migrated.map_err(not_migrated)? {
-        let migrated = migrate_locked(&mut connection).await;
+        let migrated = migrate_locked(&mut connection, wait_max).await;
         migrated.map_err(not_migrated)?;
     }
     let closed = connection.close().await;
@@ -252,7 +253,10 @@ async fn is_migrated(connection: &mut PgConnection) -> Result<bool, BoxDynError>
 
 /// Migrates in one transaction, so that the migrations are atomic and the lock ends with it even if the server dies or a pooler
 /// assigns connections by transaction.
-async fn migrate_locked(connection: &mut PgConnection) -> Result<(), BoxDynError> {
+async fn migrate_locked(
+    connection: &mut PgConnection,
+    wait_max: Duration,
+) -> Result<(), BoxDynError> {
     let migrations = migrations();
     let mut transaction = connection.begin_with(BEGIN_MIGRATING).await?;
     sqlx::raw_sql(LIMIT_IDLE_TIME)
@@ -270,6 +274,11 @@ async fn migrate_locked(connection: &mut PgConnection) -> Result<(), BoxDynError
         Err(error) => return Err(error.into()),
     }
     require_own(&mut transaction).await?;
+    // The requests of other servers wait behind a migration that waits for a table.
+    let limit = format!("set local lock_timeout = {}", milliseconds(wait_max));
+    sqlx::raw_sql(AssertSqlSafe(limit))
+        .execute(&mut *transaction)
+        .await?;
     migrations.run(&mut *transaction).await?;
     let applied: Vec<AppliedMigration> = sqlx::query_as(statements::APPLIED)
         .fetch_all(&mut *transaction)

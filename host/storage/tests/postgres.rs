@@ -7,7 +7,7 @@
 
 mod storage;
 
-use std::{collections::HashSet, fs, path::Path, sync::Arc, time::Duration};
+use std::{collections::HashSet, error::Error as _, fs, path::Path, sync::Arc, time::Duration};
 
 use keywright_core::{
     Secret,
@@ -37,6 +37,33 @@ async fn a_database_without_advisory_locks_is_migrated() {
     );
     let database = open(postgres_options(&url)).await.unwrap();
     database.ping().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_migration_reports_the_lock_of_an_idle_session() {
+    let fixture = Fixture::new().await;
+    let url = url(&fixture);
+    server().run_at(
+        &url,
+        "drop index credential_version_authority; delete from _sqlx_migrations where version = 14",
+    );
+    let mut idle = PgConnection::connect(&url).await.unwrap();
+    // Without a limit, the migration succeeds when the session ends.
+    idle.execute("set idle_in_transaction_session_timeout = '30s'; begin")
+        .await
+        .unwrap();
+    idle.execute("lock table credential_version in row exclusive mode")
+        .await
+        .unwrap();
+    let options = || PostgresOptions {
+        wait_max: Duration::from_millis(200),
+        ..postgres_options(&url)
+    };
+    let refused = open(options()).await.err().unwrap();
+    let cause = refused.source().unwrap().to_string();
+    assert!(cause.contains("another session has locked"), "{cause}");
+    idle.execute("rollback").await.unwrap();
+    open(postgres_options(&url)).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -19,7 +19,7 @@ use keywright_core::{
 
 pub use pool::PoolOccupancy;
 pub(crate) use pool::{Engine, Queued, ServerHealth, WaitCounter};
-pub(crate) use postgres::{PostgresConnections, PostgresTarget, within};
+pub(crate) use postgres::{PostgresConnections, PostgresTarget, milliseconds, within};
 pub(crate) use readers::SqliteReaders;
 pub(crate) use sqlite::{FileWatch, SqliteConnection, SqliteFile, SqliteSettings};
 pub(crate) use transaction::{Ended, Transaction};

@@ -452,7 +452,7 @@ async fn connect(
     is_read_only: bool,
 ) -> Result<PgConnection, sqlx::Error> {
     let mut connection = options.connect().await?;
-    let milliseconds = wait_max.as_millis().clamp(1, STATEMENT_MILLISECONDS_MAX);
+    let milliseconds = milliseconds(wait_max);
     for setting in [
         format!("set statement_timeout = {milliseconds}"),
         // PostgreSQL 13 does not support it.
@@ -478,6 +478,11 @@ async fn connect(
 async fn set(connection: &mut PgConnection, sql: String) -> Result<(), sqlx::Error> {
     let setting = sqlx::raw_sql(AssertSqlSafe(sql)).execute(connection);
     setting.await.map(drop)
+}
+
+/// Returns a duration within the range of PostgreSQL's time limits.
+pub(crate) fn milliseconds(duration: Duration) -> u128 {
+    duration.as_millis().clamp(1, STATEMENT_MILLISECONDS_MAX)
 }
 
 /// Limits the time of work on a server, which may have become unreachable without closing its connections.
