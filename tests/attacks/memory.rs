@@ -167,6 +167,37 @@ async fn a_response_past_the_limit_is_413_with_a_remedy() {
     server.get("/health").await.expect(200);
 }
 
+#[tokio::test]
+async fn an_oversized_ciphertext_in_the_database_is_not_read() {
+    const CIPHERTEXT_BYTES: usize = 128 * MIB;
+    let server = Server::start().await;
+    let set = server.set("/large", "value", json!("v")).await.expect(200);
+    let set = set.json();
+    let id = set["id"].as_str().unwrap();
+    server.set("/small", "value", json!("v")).await.expect(200);
+    let ciphertext = if is_on_postgres() {
+        format!("decode(repeat('00', {CIPHERTEXT_BYTES}), 'hex')")
+    } else {
+        format!("zeroblob({CIPHERTEXT_BYTES})")
+    };
+    let large = "(select sequence from credential where name = '/large')";
+    let sql = format!(
+        "update credential_version set ciphertext = {ciphertext} where credential_sequence = {large}"
+    );
+    server.run_sql(&sql).await;
+    let before_bytes = memory_bytes(&server, "VmHWM:");
+    for path in [
+        "/api/v1/data?name=/large&current=true",
+        &format!("/api/v1/data/{id}"),
+    ] {
+        server.get(path).await.expect(500);
+    }
+    let bytes = memory_bytes(&server, "VmHWM:") - before_bytes;
+    assert!(bytes < CIPHERTEXT_BYTES / 2, "{} MiB", bytes / MIB);
+    server.set("/large", "value", json!("w")).await.expect(200);
+    server.get("/api/v1/data?name=/small").await.expect(200);
+}
+
 /// The number of calls that wait for a plugin.
 const WAITING_CALLS: usize = 24;
 

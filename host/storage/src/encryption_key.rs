@@ -264,7 +264,7 @@ pub const BATCH_BYTES_MAX: i64 = 16 * 1_024 * 1_024;
 pub(crate) mod statements {
     //! The SQL. There is one record and one activation for each key that was ever active, so reading all of them is fine.
 
-    use crate::statement::placeholders;
+    use crate::{credential::row::ciphertext, statement::placeholders};
 
     pub(crate) const ALL_KEYS: &str = "
         select id, provider, salt, iterations, canary_nonce, canary_ciphertext, created_at, wrapped_key
@@ -317,8 +317,10 @@ pub(crate) mod statements {
 
     /// First sums up the lengths, without reading ciphertexts: a batch ends at the last version within the limit, and contains
     /// at least one version. A subquery reads the name, so that no plan joins all credentials.
-    pub(crate) const VERSIONS_UNDER_KEY: &str = "
-        select v.sequence, v.id, v.encryption_key_id, v.nonce, v.ciphertext, (
+    pub(crate) const VERSIONS_UNDER_KEY: &str = concat!(
+        "select v.sequence, v.id, v.encryption_key_id, v.nonce, ",
+        ciphertext!(),
+        ", (
             select c.name from credential c where c.sequence = v.credential_sequence
         ) as name
         from credential_version v
@@ -333,7 +335,8 @@ pub(crate) mod statements {
                 ) measured
             ) summed
         )
-        order by v.sequence";
+        order by v.sequence"
+    );
 
     /// Replaces the envelopes of `count` versions. The parameters are the new key, and for each version its sequence, its
     /// previous key and nonce, and its new nonce and ciphertext.

@@ -16,13 +16,25 @@ use crate::{
     statement::Parameter,
 };
 
+/// The ciphertext of a version. A ciphertext of more than 32 MiB was not written by a server. It is not read, because that would take
+/// seconds and its size in memory. The nonce instead of it can't be decrypted, so the version counts as modified.
+macro_rules! ciphertext {
+    () => {
+        "case when length(v.ciphertext) <= 33554432 then v.ciphertext else v.nonce end as ciphertext"
+    };
+}
+pub(crate) use ciphertext;
+
 /// The columns of `credential_version` that [`stored_version_from`] decodes, in its order, except the version's id and sequence.
 macro_rules! version_columns {
     () => {
-        "v.created_at, v.is_transitional, v.is_generated, v.expires_at, v.is_certificate_authority, v.is_self_signed,
+        concat!(
+            "v.created_at, v.is_transitional, v.is_generated, v.expires_at, v.is_certificate_authority, v.is_self_signed,
             v.key_length_bits, v.serial_number, v.signed_by, v.issuer_version_id, v.issuer_expires_at, v.plugin_name,
-            v.plugin_version, v.plugin_digest, v.interface_version, v.encryption_key_id, v.nonce, v.ciphertext,
-            v.value_expires_at, v.rotate_at"
+            v.plugin_version, v.plugin_digest, v.interface_version, v.encryption_key_id, v.nonce, ",
+            $crate::credential::row::ciphertext!(),
+            ", v.value_expires_at, v.rotate_at"
+        )
     };
 }
 pub(crate) use version_columns;
