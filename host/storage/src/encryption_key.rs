@@ -266,6 +266,13 @@ pub(crate) mod statements {
 
     use crate::{credential::row::ciphertext, statement::placeholders};
 
+    /// Servers count starts, so an ordinal of more than 2⁶² is malformed. It is ignored: there might be no next one.
+    macro_rules! next_ordinal {
+        () => {
+            "(select coalesce(max(k.ordinal), 0) + 1 from encryption_key_activation k where k.ordinal < 4611686018427387904)"
+        };
+    }
+
     pub(crate) const ALL_KEYS: &str = "
         select id, provider, salt, iterations, canary_nonce, canary_ciphertext, created_at, wrapped_key
         from encryption_key order by created_at, id";
@@ -301,19 +308,23 @@ pub(crate) mod statements {
 
     /// If the key is already the last activated key, it keeps its ordinal, so that servers that start with the same key write
     /// nothing.
-    pub(crate) const ACTIVATE: &str = "
-        insert into encryption_key_activation (encryption_key_id, ordinal)
-        values ($1, (select coalesce(max(k.ordinal), 0) + 1 from encryption_key_activation k))
-        on conflict (encryption_key_id) do update set ordinal = excluded.ordinal
-        where encryption_key_activation.ordinal < excluded.ordinal - 1";
+    pub(crate) const ACTIVATE: &str = concat!(
+        "insert into encryption_key_activation (encryption_key_id, ordinal) values ($1, ",
+        next_ordinal!(),
+        ") on conflict (encryption_key_id) do update set ordinal = excluded.ordinal
+        where encryption_key_activation.ordinal < excluded.ordinal - 1
+        or encryption_key_activation.ordinal > 4611686018427387904"
+    );
 
-    pub(crate) const ACTIVATE_NEW: &str = "
-        insert into encryption_key_activation (encryption_key_id, ordinal)
-        values ($1, (select coalesce(max(k.ordinal), 0) + 1 from encryption_key_activation k))
-        on conflict (encryption_key_id) do nothing";
+    pub(crate) const ACTIVATE_NEW: &str = concat!(
+        "insert into encryption_key_activation (encryption_key_id, ordinal) values ($1, ",
+        next_ordinal!(),
+        ") on conflict (encryption_key_id) do nothing"
+    );
 
     pub(crate) const LAST_ACTIVATED: &str = "
-        select k.encryption_key_id from encryption_key_activation k order by k.ordinal desc limit 1";
+        select k.encryption_key_id from encryption_key_activation k where k.ordinal <= 4611686018427387904
+        order by k.ordinal desc limit 1";
 
     /// First sums up the lengths, without reading ciphertexts: a batch ends at the last version within the limit, and contains
     /// at least one version. A subquery reads the name, so that no plan joins all credentials.

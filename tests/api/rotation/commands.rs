@@ -124,6 +124,22 @@ async fn rotate_works_without_a_running_server() {
 }
 
 #[tokio::test]
+async fn rotate_ignores_a_malformed_activation() {
+    let keys = Keys::new();
+    let server = Server::start_with(&keys.options(&["a"], OFF)).await;
+    seed(&server, 3).await;
+    let folder = server.stop().await;
+    let last = "update encryption_key_activation set ordinal = 9223372036854775807";
+    run_sql(folder.path(), last).await;
+    configure(&keys, folder.path(), &["a"], &["b", "a"]);
+    let result = run_command(folder.path(), &["keys", "rotate"]).expect(0);
+    result.errors.assert_contains("versions rotated: 3 of 3");
+    let server = Server::start_in(folder, &keys.options(&["a", "b"], OFF)).await;
+    server.run_command(&["keys", "rotate"]).expect(0);
+    assert_eq!(usage(&server).await, [3, 0, 0]);
+}
+
+#[tokio::test]
 async fn rotate_works_while_a_server_runs() {
     let keys = Keys::new();
     let server = Server::start_with(&keys.options(&["a"], OFF)).await;
