@@ -43,8 +43,11 @@ impl Compiler {
             let compiled = engine.precompile_component(bytes);
             return compiled.map_err(PluginRefusedError::NotAComponent);
         };
-        let (status, output) =
-            run(path, *seconds_max, bytes).map_err(PluginRefusedError::CompilerNotRun)?;
+        let ran = run(path, *seconds_max, bytes);
+        let (status, output) = ran.map_err(|source| PluginRefusedError::CompilerNotRun {
+            program: path.clone(),
+            source,
+        })?;
         if output.len() as u64 > COMPILED_BYTES_MAX {
             return Err(PluginRefusedError::CompiledTooLarge {
                 bytes_max: COMPILED_BYTES_MAX,
@@ -156,6 +159,9 @@ mod tests {
         let failing = refused_by("false");
         assert!(matches!(failing, PluginRefusedError::NotAComponent(_)));
         let missing = refused_by("/nonexistent");
-        assert!(matches!(missing, PluginRefusedError::CompilerNotRun(_)));
+        assert_eq!(
+            missing.to_string(),
+            "the program that compiles it, /nonexistent, can't be run"
+        );
     }
 }

@@ -73,8 +73,12 @@ pub enum PluginRefusedError {
         status: ExitStatus,
         memory_bytes_max: u64,
     },
-    #[error("the process that compiles it can't be run")]
-    CompilerNotRun(#[source] io::Error),
+    #[error("the program that compiles it, {}, can't be run", .program.display())]
+    CompilerNotRun {
+        program: PathBuf,
+        #[source]
+        source: io::Error,
+    },
     #[error("it is a folder; name a component")]
     ComponentIsFolder,
     #[error("the file does not exist; build the component or correct the path")]
