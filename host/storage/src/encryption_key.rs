@@ -289,7 +289,7 @@ pub(crate) mod statements {
     pub(crate) const RESERVE_ENCRYPTIONS: &str = "
         insert into encryption_key_usage (encryption_key_id, encryptions) values ($1, $2)
         on conflict (encryption_key_id) do update set encryptions = encryption_key_usage.encryptions + excluded.encryptions
-        where encryption_key_usage.encryptions + excluded.encryptions <= $3
+        where encryption_key_usage.encryptions <= $3 - excluded.encryptions
         returning encryptions";
 
     pub(crate) const KEY_IDS: &str = "select k.id from encryption_key k";
