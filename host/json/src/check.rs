@@ -48,6 +48,7 @@ pub fn read_bytes<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, JsonErro
 fn check_to(text: &str, depth_max: usize) -> Result<Checked<'_>, JsonError> {
     let fault = Cell::new(None);
     let checker = Checker {
+        depth_max,
         levels_left: depth_max,
         fault: &fault,
     };
@@ -149,6 +150,7 @@ impl<'a> Checked<'a> {
 /// Checks JSON without building a value.
 #[derive(Clone, Copy)]
 struct Checker<'f> {
+    depth_max: usize,
     levels_left: usize,
     /// The cause of a failure, which a `serde_json` error can't carry.
     fault: &'f Cell<Option<JsonError>>,
@@ -167,7 +169,7 @@ impl Checker<'_> {
                 levels_left,
                 ..self
             }),
-            None => Err(self.refused(JsonError::TooDeep)),
+            None => Err(self.refused(JsonError::TooDeep(self.depth_max))),
         }
     }
 }
@@ -278,19 +280,22 @@ mod tests {
     fn a_document_may_have_128_levels_and_a_response_more() {
         assert!(read::<Value>(&nested(DEPTH_MAX)).is_ok());
         assert!(check_response(&nested(RESPONSE_DEPTH_MAX)).is_ok());
+        let too_deep = Some(JsonError::TooDeep(DEPTH_MAX));
         for depth in [DEPTH_MAX + 1, 10_000, 1_000_000] {
-            assert_eq!(read::<Value>(&nested(depth)), Err(JsonError::TooDeep));
+            assert_eq!(read::<Value>(&nested(depth)).err(), too_deep);
             let objects = r#"{"a":"#.repeat(depth);
-            assert_eq!(check(&objects).err(), Some(JsonError::TooDeep));
+            assert_eq!(check(&objects).err(), too_deep);
         }
         let deeper = nested(RESPONSE_DEPTH_MAX + 1);
-        assert_eq!(check_response(&deeper).err(), Some(JsonError::TooDeep));
+        let too_deep = JsonError::TooDeep(RESPONSE_DEPTH_MAX);
+        assert_eq!(check_response(&deeper).err(), Some(too_deep));
     }
 
     #[test]
     fn skipped_text_counts_as_depth_too() {
         let deep = nested(DEPTH_MAX + 1);
-        assert_eq!(read::<&RawValue>(&deep).err(), Some(JsonError::TooDeep));
+        let too_deep = Some(JsonError::TooDeep(DEPTH_MAX));
+        assert_eq!(read::<&RawValue>(&deep).err(), too_deep);
     }
 
     #[test]

@@ -33,8 +33,8 @@ use zeroize::Zeroizing;
 /// The deepest nesting of arrays and objects in a document, in levels. `[]` has one level.
 pub const DEPTH_MAX: usize = 128;
 
-/// The deepest nesting in a response of this API, in levels: a document of [`DEPTH_MAX`] levels, a value of as many levels that
-/// replaces its innermost reference, and the objects and arrays that the API adds around the document.
+/// The maximum nesting in a response of this API, in levels: [`DEPTH_MAX`] of a document, as many of the value that replaces its
+/// innermost reference, and a few that the API adds around the document.
 pub const RESPONSE_DEPTH_MAX: usize = 2 * DEPTH_MAX + 8;
 
 /// No key may start with this text, escaped or not, because such keys have a special meaning in `serde_json`.
@@ -73,9 +73,9 @@ pub enum JsonError {
     /// A key starts with [`RESERVED_KEY_PREFIX`].
     #[error("a key starts with {RESERVED_KEY_PREFIX}, which is reserved")]
     ReservedKey,
-    /// Arrays and objects are nested deeper than [`crate::DEPTH_MAX`], or [`crate::RESPONSE_DEPTH_MAX`] in a response.
-    #[error("arrays and objects are nested too deep")]
-    TooDeep,
+    /// Arrays and objects are nested more than this number of levels deep.
+    #[error("arrays and objects are nested more than {0} levels deep")]
+    TooDeep(usize),
     /// The text ends before the JSON does.
     #[error("the JSON ends too early (line {line}, column {column})")]
     Truncated {

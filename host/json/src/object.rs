@@ -34,7 +34,7 @@ struct Builder {
 impl Builder {
     fn one_level_down<E: Error>(self) -> Result<Self, E> {
         let levels_left = self.levels_left.checked_sub(1);
-        let levels_left = levels_left.ok_or_else(|| E::custom(JsonError::TooDeep))?;
+        let levels_left = levels_left.ok_or_else(|| E::custom(JsonError::TooDeep(DEPTH_MAX)))?;
         Ok(Self { levels_left })
     }
 }
@@ -135,7 +135,7 @@ mod tests {
                 "reserved",
             ),
             (r#"{"a":1,"a":2}"#, "duplicate key `a`"),
-            (&deep, "nested too deep"),
+            (&deep, "nested more than 128 levels deep"),
             ("[]", "must be an object"),
         ] {
             assert!(read(json).unwrap_err().contains(words), "{json}");

@@ -35,7 +35,7 @@ impl Fault {
     pub(crate) fn error(self, levels_around: usize) -> Option<&'static str> {
         match self {
             Self::Depth(levels) if levels + levels_around > DEPTH_MAX => {
-                Some("nested too deep; at most 128 levels are allowed")
+                Some("nested more than 128 levels deep")
             }
             Self::Depth(_) | Self::None => None,
             Self::DuplicateKey => Some("duplicate key"),

@@ -11,7 +11,7 @@ use keywright_core::{
     Secret, UseCaseError,
     credential::{self, METADATA_CHARACTERS_MAX, MetadataError},
 };
-use keywright_json::{Checked, CheckedText, DEPTH_MAX, JsonError, compact};
+use keywright_json::{Checked, CheckedText, JsonError, compact};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{
     Deserialize, Deserializer,
@@ -54,7 +54,7 @@ impl<T: DeserializeOwned> OptionalFromRequest<Arc<Api>> for StrictJson<T> {
 /// A body is invalid. Messages are for the caller, and contain names of fields, but never values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BodyError {
-    /// The body has a duplicate or reserved key.
+    /// The body has a duplicate or reserved key, or is nested too deep.
     #[error("the request body is invalid: {0}")]
     Json(JsonError),
     /// The body is not a JSON object.
@@ -72,9 +72,6 @@ pub(crate) enum BodyError {
     /// A value has the wrong type. The object that contains it adds the name of the field.
     #[error("a field must be {0}")]
     Mismatched(Cow<'static, str>),
-    /// Arrays and objects are nested too deep.
-    #[error("the request body is nested too deep; at most {DEPTH_MAX} levels are allowed")]
-    TooDeep,
     #[error("the request has the unknown field {0}")]
     UnknownField(String),
 }
@@ -111,8 +108,9 @@ impl Error for BodyError {
 impl From<JsonError> for BodyError {
     fn from(error: JsonError) -> Self {
         match error {
-            JsonError::TooDeep => Self::TooDeep,
-            JsonError::DuplicateKey(_) | JsonError::ReservedKey => Self::Json(error),
+            JsonError::DuplicateKey(_) | JsonError::ReservedKey | JsonError::TooDeep(_) => {
+                Self::Json(error)
+            }
             JsonError::Malformed { .. }
             | JsonError::Mismatched { .. }
             | JsonError::NotUtf8

@@ -55,7 +55,7 @@ impl Node {
 
     fn from_json_at(json: &str, depth: usize) -> Result<Self, JsonError> {
         if depth > DEPTH_MAX {
-            return Err(JsonError::TooDeep);
+            return Err(JsonError::TooDeep(DEPTH_MAX));
         }
         match json.bytes().next() {
             Some(b'"') => Ok(Self::quoted(keywright_json::text(json)?)),
@@ -270,7 +270,7 @@ fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-pub(crate) const TOO_DEEP: Reason = "lists and mappings are nested deeper than 128 levels";
+pub(crate) const TOO_DEEP: Reason = "lists and mappings are nested more than 128 levels deep";
 const NOT_FINITE: Reason = "infinity and NaN are not allowed";
 const TOO_LARGE: Reason = "a hexadecimal or octal number has more than 128 bits";
 
@@ -304,7 +304,7 @@ mod tests {
         assert!(Node::from_json(&nested(DEPTH_MAX + 1)).is_ok());
         for depth in [DEPTH_MAX + 2, 100_000] {
             let refused = Node::from_json(&nested(depth)).err();
-            assert_eq!(refused, Some(JsonError::TooDeep));
+            assert!(matches!(refused, Some(JsonError::TooDeep(_))));
         }
     }
 
