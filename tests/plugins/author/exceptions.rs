@@ -3,12 +3,9 @@
 
 use std::{env, fs, path::Path};
 
-use keywright_harness::{Text, print_message, workspace};
+use keywright_harness::{Text, workspace};
 
-use super::{
-    Workshop,
-    build::{LANGUAGES, is_installed},
-};
+use super::{Workshop, build::has_tools};
 
 /// The kinds of failures, each with the parameters that cause it and the languages.
 const KINDS: [(&str, &str, &[&str]); 8] = [
@@ -128,15 +125,7 @@ fn failures_are_shown_as_in_the_golden_files() {
     let refreshes = env::var_os("KEYWRIGHT_REFRESH_GOLDEN_FILES").is_some();
     let workshop = Workshop::with(&[]);
     for (language, file, after, mistakes) in MISTAKES {
-        let (_, programs) = LANGUAGES
-            .iter()
-            .find(|(name, _)| *name == language)
-            .unwrap();
-        if !is_installed(programs) {
-            print_message(&format!(
-                "skipped: {language}: {} is missing",
-                programs.join(" or ")
-            ));
+        if !has_tools(language) {
             continue;
         }
         let component = failing_guest(&workshop, language, file, after, mistakes);

@@ -1,24 +1,20 @@
-//! `keywright plugin new --kind`: issued generators and resolvers, from the template to use.
+//! `keywright plugin new --kind`: issued generators and resolvers are created, built, tested and used.
 
 use std::fs;
 
-use keywright_harness::{Commanded, Options, Server, Text, print_message};
+use keywright_harness::{Commanded, Options, Server, Text};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{
     Workshop,
-    build::{LANGUAGES, SLOWEST, is_installed},
+    build::{LANGUAGES, SLOWEST, has_tools},
 };
 
 impl Workshop {
     /// Creates a project of this kind and builds it. Returns its section of a configuration, or `None` if no tool is installed.
     fn configured(&self, kind: &str, language: &str) -> Option<String> {
-        let mut languages = LANGUAGES.iter();
-        let (_, programs) = languages.find(|(name, _)| *name == language).unwrap();
-        if !is_installed(programs) {
-            let programs = programs.join(" or ");
-            print_message(&format!("skipped: {language}: {programs} is missing"));
+        if !has_tools(language) {
             return None;
         }
         let name = format!("{kind}-in-{language}");
@@ -60,7 +56,7 @@ async fn issued_generator_is_signed_by_a_ca_of_a_server() {
         let name = format!("/{credential_type}");
         let parameters = |host: &str| {
             let mut parameters = json!({"ca": "/ca", "common_name": host});
-            if language == CERTIFIES_CALLERS_KEY {
+            if language == LANGUAGE_WITH_CALLERS_KEY {
                 parameters["public_key"] = json!(callers_public_key);
             }
             parameters
@@ -76,7 +72,7 @@ async fn issued_generator_is_signed_by_a_ca_of_a_server() {
         let again = server.regenerated(&name).await["value"].clone();
         assert_ne!(again["certificate"], made["certificate"]);
         let has_same_key = key(&again) == key(&made);
-        assert_eq!(has_same_key, language == CERTIFIES_CALLERS_KEY);
+        assert_eq!(has_same_key, language == LANGUAGE_WITH_CALLERS_KEY);
         assert_is_signed(&workshop, &again, &key(&again));
         let refused = server.generate(&name, &credential_type, parameters("app.example.org"));
         let error = refused.await.expect(400).error();
@@ -86,7 +82,7 @@ async fn issued_generator_is_signed_by_a_ca_of_a_server() {
 }
 
 /// The language whose issued generator certifies a public key of the caller instead of generating a key.
-const CERTIFIES_CALLERS_KEY: &str = "c";
+const LANGUAGE_WITH_CALLERS_KEY: &str = "c";
 
 /// Returns a private key in PEM, and its public key as base64.
 fn key_of_a_caller() -> (String, String) {
@@ -166,7 +162,7 @@ fn javascript_does_not_return_a_borrowed_ca() {
     let refused = workshop.plugin(&new).expect(1).errors;
     let reason = "components of jco's QuickJS do not return the CA that they borrow";
     refused.assert_contains(reason);
-    if !is_installed(LANGUAGES[2].1) {
+    if !has_tools("js") {
         return;
     }
     workshop
@@ -212,8 +208,8 @@ fn javascript_does_not_return_a_borrowed_ca() {
 #[test]
 fn failures_of_templates_are_reported() {
     let workshop = Workshop::with(&[]);
-    for (language, programs) in LANGUAGES {
-        if !is_installed(programs) || language == SLOWEST {
+    for (language, _) in LANGUAGES {
+        if language == SLOWEST || !has_tools(language) {
             continue;
         }
         let name = format!("refusing-{language}");
@@ -240,7 +236,7 @@ fn failures_of_templates_are_reported() {
 #[test]
 fn javascript_has_text_encoder_and_decoder() {
     let workshop = Workshop::with(&[]);
-    if !is_installed(LANGUAGES[2].1) {
+    if !has_tools("js") {
         return;
     }
     workshop.plugin(&["new", "text", "--lang", "js"]).expect(0);
@@ -279,7 +275,7 @@ fn javascript_has_text_encoder_and_decoder() {
 #[test]
 fn unsupported_modules_and_schema_keywords_are_reported() {
     let workshop = Workshop::with(&[]);
-    if is_installed(LANGUAGES[3].1) {
+    if has_tools("python") {
         workshop
             .plugin(&["new", "native", "--lang", "python"])
             .expect(0);
@@ -300,7 +296,7 @@ fn unsupported_modules_and_schema_keywords_are_reported() {
         let expected = "could not import numeric.py:1: ModuleNotFoundError: No module named '_numeric_core'; if it is not installed, add it to";
         error.assert_contains(expected);
     }
-    if is_installed(LANGUAGES[1].1) {
+    if has_tools("c") {
         workshop.plugin(&["new", "dated", "--lang", "c"]).expect(0);
         let source = workshop.0.path().join("dated/plugin.c");
         let text = fs::read_to_string(&source).unwrap();
