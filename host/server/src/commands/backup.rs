@@ -22,7 +22,7 @@ pub(crate) fn backup(
     telemetry::start(&config.log)?;
     let DatabaseOptions::Sqlite(source) = config.storage.options()? else {
         return Err(StartupError::new(
-            "only SQLite databases can be backed up with this command; for PostgreSQL, use pg_dump, or a base back-up with an \
+            "only SQLite databases can be backed up with this command; for PostgreSQL, use pg_dump, or a base backup with an \
              archive of the write-ahead log",
         ));
     };
@@ -79,5 +79,5 @@ async fn interruption() -> StartupError {
         _ = terminate.recv() => {}
         _ = hang_up.recv() => {}
     }
-    StartupError::new("the back-up was interrupted; removed the incomplete file")
+    StartupError::new("the backup was interrupted; removed the incomplete file")
 }
