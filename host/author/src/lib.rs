@@ -1,6 +1,6 @@
 //! Creates plugin projects and builds them into components, so that plugin authors only need a compiler.
 //!
-//! [`begin`] creates a project of a kind from the language's template in `templates/`. [`build`] builds a project: the language's own
+//! [`create`] creates a project of a kind from the language's template in `templates/`. [`build`] builds a project: the language's own
 //! tools produce a core module, or a component with the imports of their runtime, and this crate turns it into a component for
 //! Keywright. Authors need no component-model tools. [`component_of_module`] is only that last step.
 //!
@@ -19,4 +19,4 @@ pub use component::component_of_module;
 pub use error::ProjectError;
 pub use language::{Kind, Language};
 pub use programs::Programs;
-pub use project::{ProjectName, begin};
+pub use project::{ProjectName, create};

@@ -25,7 +25,7 @@ macro_rules! common {
 ///
 /// # Errors
 /// If the language can't have this kind, the path already exists, or a file can't be written. An existing path is not changed.
-pub fn begin(
+pub fn create(
     parent: &Path,
     name: &ProjectName,
     kind: Kind,
@@ -387,7 +387,7 @@ mod tests {
         for kind in Kind::ALL {
             for language in Language::ALL {
                 let name: ProjectName = format!("{kind}-in-{language}").parse().unwrap();
-                let Ok(folder) = begin(parent.path(), &name, kind, language) else {
+                let Ok(folder) = create(parent.path(), &name, kind, language) else {
                     assert_eq!((kind, language), (Kind::Issued, Language::JavaScript));
                     continue;
                 };

@@ -45,8 +45,8 @@ pub(crate) enum HostError {
     #[error("the guest used an issuer that it did not receive")]
     IssuerNotPassed,
     /// The guest requested more random bytes than the limit of a call.
-    #[error("the guest requested {0} random bytes in one call")]
-    RandomBytesExceeded(u64),
+    #[error("the guest requested more than {RANDOM_BYTES_MAX} random bytes in one call")]
+    RandomBytesExceeded,
     /// The random source failed.
     #[error(transparent)]
     RandomUnavailable(#[from] RandomError),
@@ -79,7 +79,7 @@ impl Host for CallState {
         let length = usize::try_from(len)
             .ok()
             .filter(|_| len <= RANDOM_BYTES_MAX)
-            .ok_or(HostError::RandomBytesExceeded(len))?;
+            .ok_or(HostError::RandomBytesExceeded)?;
         let mut bytes = vec![0; length];
         self.draw(&mut bytes)?;
         Ok(bytes)
@@ -171,7 +171,7 @@ impl CallState {
             return refused("the issuer can sign only once in a call");
         }
         if tbs_certificate.len() > TBS_CERTIFICATE_BYTES_MAX {
-            return refused("the certificate body is larger than 64 KiB");
+            return refused("the body must have at most 64 KiB");
         }
         match passed.issuer.sign_certificate(tbs_certificate) {
             Ok(certificate) => Ok(Ok(certificate)),

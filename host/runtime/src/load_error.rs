@@ -222,7 +222,7 @@ pub enum PluginRefusedError {
     TooComplex { what: &'static str, max: u64 },
     #[error(
         "it needs more than the sandbox allows: {}; raise memory_bytes_max or use another component",
-        .0.root_cause()
+        without_limit(.0)
     )]
     TooDemanding(wasmtime::Error),
 }
@@ -240,6 +240,13 @@ impl PluginRefusedError {
         };
         Some(setting)
     }
+}
+
+/// Returns the engine's message without the limit, which it shows in hexadecimal.
+fn without_limit(cause: &wasmtime::Error) -> String {
+    let message = cause.root_cause().to_string();
+    let needed = message.split(" which exceeds").next().unwrap_or_default();
+    needed.trim_end_matches(',').to_owned()
 }
 
 fn role_name(is_generator: bool) -> &'static str {

@@ -47,7 +47,7 @@ impl Outline {
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, PluginRefusedError> {
         let not_a_component =
             |cause| PluginRefusedError::NotAComponent(wasmtime::Error::new(cause));
-        // The parser's message about this has many lines.
+        // For other files, the parser's message has many lines.
         if !bytes.starts_with(MAGIC_NUMBER) {
             return Err(PluginRefusedError::NotWebAssembly);
         }

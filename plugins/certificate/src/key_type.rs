@@ -144,4 +144,4 @@ const RSA: &str = "rsa";
 const ECDSA_P256: &str = "ecdsa-p256";
 const ECDSA_P384: &str = "ecdsa-p384";
 const ED25519: &str = "ed25519";
-const OTHERS: &str = "ecdsa-p256, ecdsa-p384 and ed25519";
+const OTHERS: &str = "ecdsa-p256, ecdsa-p384, ed25519";

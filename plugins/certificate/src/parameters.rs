@@ -119,7 +119,7 @@ fn signs_itself(has_ca: bool, is_ca: bool, self_sign: bool) -> Result<bool, Viol
         (true, false) => Ok(false),
         (false, _) if is_ca || self_sign => Ok(true),
         (false, _) => Err(Violation::of_whole(
-            "one of ca, is_ca and self_sign is required",
+            "at least one of ca, is_ca and self_sign is required",
         )),
     }
 }

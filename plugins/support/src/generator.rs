@@ -55,12 +55,12 @@ pub trait Generator {
 
 /// Checks that a value is a JSON string that is not empty, and returns the string.
 pub fn filled_text(value: &str) -> Result<String, Failure> {
-    let rule = match serde_json::from_str(value) {
-        Ok(Value::String(text)) if !text.is_empty() => return Ok(text),
-        Ok(Value::String(_)) => "must not be empty",
-        _ => "must be a string",
-    };
-    Err(Failure::InvalidValue(Violation::of_whole(rule)))
+    match serde_json::from_str(value) {
+        Ok(Value::String(text)) if !text.is_empty() => Ok(text),
+        _ => Err(Failure::InvalidValue(Violation::of_whole(
+            "must be a non-empty string",
+        ))),
+    }
 }
 
 #[cfg(test)]

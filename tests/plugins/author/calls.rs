@@ -190,8 +190,8 @@ fn fixed_random_bytes_and_time_determine_the_result() {
     };
     assert_eq!(public_key("seed:a"), public_key("seed:a"));
     assert_ne!(public_key("seed:a"), public_key("seed:b"));
-    let too_few = "the plugin requested more random bytes than the 2 in `random`";
-    let hexadecimal = "must be hexadecimal, or seed: followed by any text";
+    let too_few = "the plugin requested more random bytes than the 2 in random (--random)";
+    let hexadecimal = "must be hexadecimal digits, or seed:TEXT";
     for (option, status, reported) in [
         ("--random 00ff", 1, too_few),
         ("--random 0", 2, hexadecimal),
@@ -201,6 +201,16 @@ fn fixed_random_bytes_and_time_determine_the_result() {
     ] {
         workshop.fails(&format!("run wireguard.wasm {option}"), status, reported);
     }
+}
+
+#[test]
+fn a_component_over_the_memory_limit_is_refused_with_its_size() {
+    let workshop = Workshop::with(&["password"]);
+    let limits = r#"{"memory_bytes_max": 65536}"#;
+    let run = workshop.plugin(&["run", "password.wasm", "--limits", limits]);
+    let refused = run.expect(1).errors;
+    refused.assert_contains("memory has a minimum byte size of ");
+    refused.assert_lacks("0x");
 }
 
 #[test]

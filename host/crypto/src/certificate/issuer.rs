@@ -120,7 +120,7 @@ fn subject_key_identifier(extensions: &[X509Extension<'_>]) -> Option<Vec<u8>> {
 /// Checks a certificate body against every rule.
 fn check(issuer: &Issuer, body: &[u8]) -> Result<(), SigningError> {
     if body.len() > TBS_CERTIFICATE_BYTES_MAX {
-        return Err(SigningError("the body may have at most 64 KiB"));
+        return Err(SigningError("the body must have at most 64 KiB"));
     }
     grammar::check_body(body, Strictness::Exact).map_err(|part| SigningError(part.of_body))?;
     let tbs = parse(body).ok_or(SigningError(

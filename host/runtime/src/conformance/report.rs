@@ -15,7 +15,7 @@ pub struct EntropyReport {
     pub declared_bits: u32,
     /// The minimum of bits drawn for a value.
     pub drawn_bits: u64,
-    /// The number of values, each from another stream.
+    /// The number of values, each generated from different random bytes.
     pub values: u32,
     /// The number of flipped bits, each in a separate call.
     pub flipped_bits: u32,
@@ -71,7 +71,7 @@ pub enum EntropyError {
     Unrepeatable,
     #[error(
         "only {effective_bits} of {flipped_bits} flipped random bits changed the value; the plugin uses too few of the {drawn_bits} \
-         bits that it draws, and declares {declared_bits}"
+         bits that it draws, although it declares {declared_bits}"
     )]
     Unused {
         flipped_bits: u32,

@@ -61,11 +61,11 @@ pub struct TestHost {
     pub cache_directory: Option<PathBuf>,
     /// The compiler of components.
     pub compiler: Compiler,
-    /// The reader of the current step, if any.
+    /// Receives the name of each step, if set.
     pub progress: Option<ProgressReader>,
 }
 
-/// A callback for the current step of a long operation.
+/// A callback that receives the name of each step of a long operation.
 pub type ProgressReader = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl TestHost {
@@ -436,7 +436,7 @@ pub enum PluginTestError {
     InputNotNamed(String),
     /// The call requested more than this number of random bytes, which are all that the caller specified.
     #[error(
-        "the plugin requested more random bytes than the {0} in `random`; add bytes, or use `seed:TEXT` for any number of them"
+        "the plugin requested more random bytes than the {0} in random (--random); add bytes, or use seed:TEXT for any number of them"
     )]
     RandomExhausted(usize),
     /// The component does not export the interface that recovers parameters.

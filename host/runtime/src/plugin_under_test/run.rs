@@ -82,7 +82,7 @@ impl FromStr for TestRandom {
             return Ok(Self::Seed(seed.to_owned()));
         }
         let bytes = hex::decode(text).map(Self::Bytes);
-        bytes.map_err(|_| "must be hexadecimal, or seed: followed by any text")
+        bytes.map_err(|_| "must be hexadecimal digits, or seed:TEXT")
     }
 }
 

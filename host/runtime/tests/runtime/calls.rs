@@ -205,10 +205,7 @@ async fn bodies_past_64_kib_do_not_reach_the_issuer() {
     let refused = note("sign-most").await.unwrap();
     assert_eq!(refused, "refused: the body is not a certificate body;");
     let refused = note("sign-large").await.unwrap();
-    assert_eq!(
-        refused,
-        "refused: the certificate body is larger than 64 KiB;"
-    );
+    assert_eq!(refused, "refused: the body must have at most 64 KiB;");
     let too_large = Err(faulted(
         "hostile",
         PluginFaultError::OutputTooLarge(128 * 1024),

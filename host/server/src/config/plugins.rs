@@ -125,7 +125,7 @@ impl TryFrom<String> for ComponentLocation {
         if text.is_empty() {
             return Err("must not be empty".to_owned());
         }
-        if let Some((scheme @ ("http" | "https"), _)) = text.split_once("://") {
+        if let Some((scheme, _)) = text.split_once("://") {
             return Err(format!(
                 "components can't be loaded over {scheme}; name a file or an oci:// reference"
             ));

@@ -64,13 +64,6 @@ impl ComponentArguments {
         let location = location.on_file("loading", file)?;
         let component = match location {
             Some(ComponentLocation::Registry(reference)) => self.pull(&reference)?,
-            _ if file.to_str().is_some_and(|text| text.contains("://")) => {
-                let what = format!(
-                    "{}: components can't be loaded from this address; name a file or an oci:// reference",
-                    file.display()
-                );
-                return Err(StartupError::new(what));
-            }
             Some(ComponentLocation::File(_)) | None => ComponentSource::File(file.to_owned()),
         };
         let host = host(progress);
@@ -114,7 +107,7 @@ impl ComponentArguments {
     }
 }
 
-/// Returns the error for a component that was not loaded. It has no configured name.
+/// Returns the error for a component that was not loaded, without the name that only a configured plugin has.
 pub(super) fn not_loaded(file: &Path, cause: LoadError) -> StartupError {
     match cause {
         LoadError::Plugin(refused) => StartupError::file("loading", file, refused.refusal),
@@ -122,7 +115,7 @@ pub(super) fn not_loaded(file: &Path, cause: LoadError) -> StartupError {
     }
 }
 
-/// Returns a host for plugins that is not used again.
+/// Returns a host for plugins that caches no compiled components.
 pub(super) fn uncached_host() -> TestHost {
     TestHost {
         issuers: test_issuers(),
@@ -132,7 +125,7 @@ pub(super) fn uncached_host() -> TestHost {
     }
 }
 
-/// Returns a host for plugins that caches compiled components, and shows the current step.
+/// Returns a host for plugins that caches compiled components and shows the current step.
 fn host(progress: &ProgressBar) -> TestHost {
     let cache_directory = choose_native_strategy().ok();
     let cache_directory = cache_directory.map(|folders| folders.cache_dir().join(CACHE));

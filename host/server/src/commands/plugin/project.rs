@@ -7,7 +7,7 @@ use std::{
 };
 
 use clap::Args;
-use keywright_author::{Kind, Language, Programs, ProjectName, begin};
+use keywright_author::{Kind, Language, Programs, ProjectName, create};
 
 use super::super::output;
 use crate::started::{StartupContext, StartupError};
@@ -37,7 +37,7 @@ pub(crate) struct New {
 impl New {
     pub(super) fn execute(self) -> Result<ExitCode, StartupError> {
         let Self { name, lang, kind } = self;
-        begin(Path::new("."), &name, kind, lang).while_doing("creating the project")?;
+        create(Path::new("."), &name, kind, lang).while_doing("creating the project")?;
         let role = match kind {
             Kind::Generator | Kind::Issued => "generator",
             Kind::Resolver => "resolver",
