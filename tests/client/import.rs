@@ -268,7 +268,7 @@ async fn no_entry_of_a_truncated_file_is_set() {
             "file: line 1, column 62: unexpected end of file",
         ),
         ("- name: /a\n", "no top-level list `credentials`"),
-        ("\n", "file: the input is empty"),
+        ("\n", "file: the file is empty"),
     ] {
         fixtures::file(&shell, "file", file);
         let run = shell.run(&["import", "file"]).expect(1);

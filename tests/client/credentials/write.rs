@@ -339,7 +339,7 @@ fn parameters_that_violate_the_schema_are_not_sent() {
     let arguments = ["generate", "/a", "-t", "pim", "--param", "digits=6"];
     let run = stub.shell().run(&arguments).expect(2);
     run.errors
-        .assert_contains("unknown type pim; the types of the server are pin");
+        .assert_contains("unknown type pim; `keywright types` lists the types");
 }
 
 #[test]

@@ -166,7 +166,12 @@ async fn a_refused_login_keeps_the_previous_session() {
         ("login --username developer", wrong, 5, "invalid_grant"),
         ("login --refresh-token", wrong, 5, "invalid_grant"),
         (as_client, "", 1, "standard input is empty"),
-        ("login", "", 2, "missing identity"),
+        (
+            "login",
+            "",
+            2,
+            "missing option; use --client-id, --username",
+        ),
         ("login --device --username b", "", 2, "cannot be used"),
     ] {
         let run = shell.run_with(&words(line), input).expect(status);

@@ -168,7 +168,7 @@ impl Login {
             None if io::stdin().is_terminal() => input::line("Username").await?,
             None => {
                 return Err(CommandError::Usage(
-                    "missing identity; use --client-id, --username, --device, --browser, --refresh-token, or --cert and --key"
+                    "missing option; use --client-id, --username, --device, --browser, --refresh-token, or --cert and --key"
                         .to_owned(),
                 ));
             }

@@ -33,14 +33,17 @@ impl Run for Types {
         let Some(name) = &self.name else {
             return context.show(&types, || types_table(&types));
         };
-        let is_named = |known: &&KnownType| known.name.eq_ignore_ascii_case(name);
-        let named = types.iter().find(is_named);
-        let named = named.ok_or_else(|| {
-            let message = format!("unknown type {name}; `keywright types` lists the types");
-            CommandError::NotFound(message)
-        })?;
+        let named = find_type(&types, name).map_err(CommandError::NotFound)?;
         context.show(named, || type_table(named))
     }
+}
+
+/// Finds a type by its name. Otherwise, returns a message.
+pub(super) fn find_type<'t>(types: &'t [KnownType], name: &str) -> Result<&'t KnownType, String> {
+    let mut types = types.iter();
+    types
+        .find(|known| known.name.eq_ignore_ascii_case(name))
+        .ok_or_else(|| format!("unknown type {name}; `keywright types` lists the types"))
 }
 
 fn types_table(types: &[KnownType]) -> Table {

@@ -39,9 +39,9 @@ impl Environment {
                 SettingsError::Invalid(format!("environment variable {name} is not UTF-8"))
             })?;
             if setting.is_some_and(|setting| !SETTINGS.contains(&setting)) {
+                let known = SETTINGS.join(", ");
                 return Err(SettingsError::Invalid(format!(
-                    "unknown environment variable {name}; the name after {PREFIX} must be SERVER, CA_CERT, CERT, KEY, OUTPUT, \
-                     RETRIES, ID, SECRET, SCOPE, AUDIENCE, RESOURCE, TOKEN or DIRECTORY"
+                    "unknown environment variable {name}; the name after {PREFIX} must be one of {known}"
                 )));
             }
             read.insert(name.to_owned(), Secret::new(value));

@@ -235,7 +235,7 @@ fn retries(environment: &Environment) -> Result<Option<u32>, SettingsError> {
     match text.parse() {
         Ok(count @ 0..=RETRIES_MAX) => Ok(Some(count)),
         _ => Err(SettingsError::Invalid(
-            "environment variable KEYWRIGHT_CLIENT_RETRIES must be a number from 0 to 20"
+            "environment variable KEYWRIGHT_CLIENT_RETRIES must be a whole number from 0 to 20"
                 .to_owned(),
         )),
     }

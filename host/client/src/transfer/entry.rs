@@ -294,7 +294,8 @@ const NOT_A_TEXT: Reason = "value must be a string";
 const NOT_FIELDS: Reason = "value must be a mapping";
 const FIELD_NOT_A_TEXT: Reason = "the fields of value must be strings";
 const NAME_EMPTY: Reason = "name is empty";
-const NAME_CHARACTER: Reason = "name may only contain letters, digits and _ - / . : ( ) [ ]";
+const NAME_CHARACTER: Reason =
+    "name may contain only letters, digits and the characters _ - / . : ( ) [ ]";
 const NAME_SLASHES: Reason = "name must not end with a slash or contain two slashes in a row";
 const NAME_TOO_LONG: Reason = "name must have at most 255 characters";
 const EMPTY_TEXT: Reason = "value must be a non-empty string";
@@ -303,8 +304,8 @@ const NO_PASSWORD: Reason = "value has no password";
 const NO_KEY: Reason = "value has neither public_key nor private_key";
 const CA_TWICE: Reason = "value has both ca and ca_name";
 const NO_CERTIFICATE: Reason = "value must have a ca, ca_name, certificate or private_key";
-const VALUE_TOO_LARGE: Reason = "value must have at most 65,536 bytes";
-const METADATA_TOO_LONG: Reason = "metadata must have at most 7,000 characters";
+const VALUE_TOO_LARGE: Reason = "value must have at most 65536 bytes";
+const METADATA_TOO_LONG: Reason = "metadata must have at most 7000 characters";
 
 #[cfg(test)]
 mod tests {

@@ -8,7 +8,11 @@ use jsonschema::{
 };
 use serde_json::{Map, Value};
 
-use crate::{Client, Error, KnownType, command_error::CommandError, commands::types::is_true};
+use crate::{
+    Client, Error, KnownType,
+    command_error::CommandError,
+    commands::types::{find_type, is_true},
+};
 
 /// Returns the description of a type, or `None` if the server describes no types, or not the parameters of this type. In that
 /// case, only the server validates the parameters.
@@ -21,15 +25,8 @@ pub(super) async fn known_type(
         Err(Error::Refused(refusal)) if refusal.status == 404 => return Ok(None),
         Err(cause) => return Err(cause.into()),
     };
-    let names: Vec<_> = types.iter().map(|known| known.name.clone()).collect();
-    let is_named = |known: &KnownType| known.name.eq_ignore_ascii_case(credential_type);
-    match types.into_iter().find(is_named) {
-        Some(known) => Ok(Some(known).filter(|known| known.parameters.is_object())),
-        None => Err(CommandError::Usage(format!(
-            "unknown type {credential_type}; the types of the server are {}",
-            names.join(", ")
-        ))),
-    }
+    let known = find_type(&types, credential_type).map_err(CommandError::Usage)?;
+    Ok(Some(known.clone()).filter(|known| known.parameters.is_object()))
 }
 
 /// Validates parameters. `argument` returns the argument that contains a parameter. Leaves scalars of the wrong type to the server

@@ -30,7 +30,7 @@ pub(crate) enum FileError {
         reason: String,
     },
     /// The file is empty.
-    #[error("the input is empty")]
+    #[error("the file is empty")]
     Empty,
     /// The file has no list of credentials.
     #[error("the file has no top-level list `credentials`")]

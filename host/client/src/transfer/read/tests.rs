@@ -244,7 +244,7 @@ fn entries_above_1_mib_are_refused() {
     for (format, file) in files {
         let (entries, done) = read(format, &file(ENTRY_BYTES_MAX - frame));
         done.unwrap();
-        assert!(entries[0].as_ref().unwrap_err().contains("65,536 bytes"));
+        assert!(entries[0].as_ref().unwrap_err().contains("65536 bytes"));
         assert_eq!(
             refusal(format, &file(ENTRY_BYTES_MAX + 1)),
             "an entry is longer than 1024 KiB, including aliases"
