@@ -34,12 +34,9 @@ pub enum RegistryAccessError {
     /// The host can't be used in a URL.
     #[error("{0} is not a valid host")]
     Address(RegistryHost),
-    /// The trusted certificates are malformed.
-    #[error("the trusted certificates for the registry must be PEM certificates")]
-    CertificatesMalformed(#[source] reqwest::Error),
-    /// The PEM text contains no certificate.
-    #[error("the trusted certificates for the registry must contain at least one certificate")]
-    CertificatesMissing,
+    /// The trusted CAs are malformed, or there are none.
+    #[error("the CAs trusted for the registry must be one or more PEM certificates")]
+    AuthoritiesMalformed(#[source] Option<reqwest::Error>),
     /// The HTTP client could not be created.
     #[error("could not create the client for the registry")]
     Client(#[source] reqwest::Error),
@@ -77,9 +74,9 @@ impl Registry {
         }
         if let Some(pem) = &access.trusted_certificates_pem {
             let certificates = Certificate::from_pem_bundle(pem.as_bytes())
-                .map_err(RegistryAccessError::CertificatesMalformed)?;
+                .map_err(|cause| RegistryAccessError::AuthoritiesMalformed(Some(cause)))?;
             if certificates.is_empty() {
-                return Err(RegistryAccessError::CertificatesMissing);
+                return Err(RegistryAccessError::AuthoritiesMalformed(None));
             }
             client = client.tls_certs_only(certificates);
         }

@@ -94,7 +94,7 @@ pub(crate) fn create_folder(folder: &Path, mode: u32) -> Result<(), StartupError
 fn check_owner(folder: &Path) -> Result<(), StartupError> {
     let metadata = fs::metadata(folder).on_file("reading the folder", folder)?;
     let rule = if metadata.uid() != rustix::process::geteuid().as_raw() {
-        "must belong to the user that runs the server"
+        "must belong to the user that the server runs as"
     } else if metadata.mode() & 0o022 != 0 {
         "must be writable only by its owner"
     } else {

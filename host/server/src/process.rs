@@ -181,7 +181,7 @@ impl ServiceManager {
 }
 
 /// Sends watchdog notifications while the request threads are responsive. A separate thread sends them, so that a
-/// manager that does not read them cannot block requests.
+/// manager that does not read them can't block requests.
 async fn send_watchdog_notifications(pause: Duration) {
     let (due, receiver) = mpsc::sync_channel(1);
     let notifying = move || {

@@ -38,7 +38,7 @@ pub(crate) enum KeysCommand {
     /// Re-encrypt values with the active key
     ///
     /// Servers do the same in the background. The command exits when the rotation is complete, or if another process is
-    /// rotating keys. Exits with status 3 if versions remain that cannot be rotated.
+    /// rotating keys. Exits with status 3 if versions remain that can't be rotated.
     Rotate {
         /// Configuration file of the servers
         #[arg(long, value_name = "FILE")]

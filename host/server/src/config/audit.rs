@@ -18,7 +18,7 @@ pub(crate) struct AuditConfig {
     pub(crate) file: Option<PathBuf>,
     /// The format of the trail's lines.
     pub(crate) format: AuditFormat,
-    /// How requests whose events cannot be written are handled.
+    /// How requests whose events can't be written are handled.
     pub(crate) on_failure: OnAuditFailure,
     /// Whether events are flushed to disk, not only written to the file, before a response is sent.
     pub(crate) sync: bool,

@@ -241,7 +241,7 @@ impl KeyConfig {
     fn plugin(&self) -> Result<PluginAddress<'_>, StartupError> {
         if self.file.is_some() || self.environment.is_some() {
             return Err(StartupError::new(
-                "file and environment cannot be set for the provider kms, which has no secret",
+                "file and environment can't be set for the provider kms, which has no secret",
             ));
         }
         let socket = self.socket.as_deref();

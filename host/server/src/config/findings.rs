@@ -124,7 +124,7 @@ impl Findings {
             self.mistake(
                 setting,
                 format!(
-                    "{shown} must have the mode 0700, so that no other user can read it or write to it"
+                    "{shown} must have the mode 0700, so that no other user can read or write it"
                 ),
             );
         }

@@ -32,7 +32,7 @@ struct PolicyConfig {
     versions_max: Option<VersionsMax>,
     /// Maximum age of a version, in days of 24 hours since it was created. Unlimited by default.
     age_days_max: Option<AgeDaysMax>,
-    /// Whether to keep all versions, overriding the policies of enclosing paths. Cannot be combined with either limit.
+    /// Whether to keep all versions, overriding the policies of enclosing paths. Can't be combined with either limit.
     #[serde(default)]
     keep_all: bool,
 }
@@ -73,7 +73,7 @@ impl PolicyConfig {
                 return refused("versions_max, age_days_max or keep_all = true is required");
             }
             (Some(_), true) => {
-                return refused("keep_all cannot be combined with versions_max or age_days_max");
+                return refused("keep_all can't be combined with versions_max or age_days_max");
             }
         };
         Ok(RetentionPolicy { path, kept })

@@ -216,7 +216,7 @@ impl ServerSection {
         let larger = pairs.into_iter().filter(|(part, whole)| part.1 > whole.1);
         larger
             .map(|((part, number), (whole, max))| {
-                let what = format!("must not exceed server.{whole} ({max}), but is {number}");
+                let what = format!("must be at most server.{whole} ({max}), not {number}");
                 (format!("server.{part}"), what)
             })
             .collect()

@@ -135,7 +135,7 @@ impl Connections {
             },
             Err(cause) => {
                 // Most likely, the process has no file descriptors left until other connections are closed.
-                tracing::warn!(error = %cause, "a connection could not be accepted");
+                tracing::warn!(error = %cause, "could not accept a connection");
                 self.set_stage(Stage::Scarce);
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
