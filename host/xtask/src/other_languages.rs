@@ -55,7 +55,7 @@ fn remove(path: &Path) {
     let _ = fs::remove_dir_all(path);
 }
 
-/// Returns the files that list the versions of the tools.
+/// Returns the folder with the lists of the tools' versions.
 fn versions_of_tools() -> PathBuf {
     step::workspace().join("host/xtask/toolchains")
 }
@@ -160,7 +160,7 @@ fn build_with_starling_monkey(folder: &Path, output: &Path) -> Result<(), NotBui
     step::run(&mut node).map_err(NotBuilt::Failed)
 }
 
-/// Builds all clients to `target/clients`. Skips a client if a tool is missing or a library cannot be downloaded.
+/// Builds all clients to `target/clients`. Skips a client if a tool is missing or a library can't be downloaded.
 pub(crate) fn build_clients() -> Result<()> {
     let outputs = step::workspace().join(OUTPUTS);
     fs::create_dir_all(&outputs).with_context(|| outputs.display().to_string())?;

@@ -105,6 +105,7 @@ async fn a_killed_rotation_resumes_after_its_last_batch() {
     assert_values(&server, &values).await;
 }
 
+/// The server is killed once fewer versions than this are left to rotate.
 const LEFT: u64 = 148;
 
 #[tokio::test]

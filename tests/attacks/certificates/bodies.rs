@@ -29,7 +29,7 @@ pub(crate) const SUBJECT: usize = 5;
 const PUBLIC_KEY: usize = 6;
 pub(crate) const EXTENSIONS: usize = 7;
 
-/// Breaks each encoding rule at each element to which it applies.
+/// Returns attacks that break each encoding rule at each element to which it applies.
 pub(crate) fn malformed(body: &Node) -> Vec<Attack> {
     let mut attacks = Vec::new();
     for path in body.paths() {

@@ -1,4 +1,4 @@
-//! Changes: of credentials and of permissions, and the rotation of a CA. Also the pages of keys, plugins and certificates.
+//! Changes of credentials and permissions, and the rotation of a CA. Also the pages of keys, plugins and certificates.
 
 use keywright_harness::{Options, Server, component};
 use serde_json::json;

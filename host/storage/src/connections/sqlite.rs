@@ -370,7 +370,7 @@ impl SqliteConnection {
         Arc::clone(text.or_insert_with(|| numbered(sql).into()))
     }
 
-    /// Returns how often a statement that has run was prepared again since.
+    /// Returns how often SQLite prepared a statement again after its first run.
     #[cfg(test)]
     pub(crate) fn repreparations(&self, sql: &'static str) -> sqlx::Result<i32> {
         let prepared = self.connection.prepare_cached(&self.numbered_text(sql));
@@ -519,7 +519,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// The number of virtual-machine steps between two checks for an interruption.
 const STEPS_BETWEEN_CHECKS: i32 = 4_096;
 
-/// The most prepared statements that a connection caches.
+/// The maximum number of prepared statements that a connection caches.
 const STATEMENTS_CACHED_MAX: usize = 128;
 
 /// When the write-ahead log has this many pages, a commit also writes them to the database file, which takes three more flushes. With
@@ -527,5 +527,5 @@ const STATEMENTS_CACHED_MAX: usize = 128;
 /// for that many pages, and a read searches all parts.
 const CHECKPOINT_PAGES: u32 = 4_000;
 
-/// The most bytes of the write-ahead log that stay on disk after a checkpoint.
+/// The maximum size of the write-ahead log after a checkpoint, in bytes.
 const JOURNAL_BYTES_MAX: u32 = 64 * 1024 * 1024;

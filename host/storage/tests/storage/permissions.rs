@@ -137,7 +137,7 @@ impl Fixture {
         adding.add(&grant(path, ACTOR, operations)).await.unwrap();
     }
 
-    /// Reads if a permission has the operation.
+    /// Reads if a permission grants `read`.
     async fn permitted(&self, name: &str, versions: VersionKey) -> PermittedVersions {
         let mut permits = |permissions: Vec<Permission>| {
             let mut all = permissions.iter();

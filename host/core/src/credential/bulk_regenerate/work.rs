@@ -273,7 +273,7 @@ impl RegenerateCredentials {
         self.store.open_inputs(active, chosen_by).await
     }
 
-    /// Regenerates a credential, unless the inputs of its value of an earlier attempt are unchanged.
+    /// Regenerates a credential, or returns the result of the previous attempt if its inputs are unchanged.
     async fn regenerate_checked(
         &self,
         permits: &Permits<'_>,
@@ -346,7 +346,7 @@ impl Regenerated {
         self.version.name.clone()
     }
 
-    /// Returns the versions to write if the given reads and the versions from which they were derived are unchanged.
+    /// Returns the versions to write, on the condition that `unchanged`, `signed` and the inputs of the versions have not changed.
     pub(super) fn into_additions(
         all: Vec<Self>,
         mut unchanged: Vec<ReadVersions>,
@@ -414,8 +414,8 @@ impl Failures {
         Ok(())
     }
 
-    /// Adds the credentials whose version is not among these earlier ones, and removes their versions. Does nothing if the first
-    /// failure ends the bulk regeneration.
+    /// Adds the credentials whose version is not in `earlier`, and removes them from `bases`. Does nothing if the first failure
+    /// ends the bulk regeneration.
     pub(super) fn add_changed(
         &mut self,
         bases: &mut Vec<StoredVersion>,
