@@ -396,7 +396,7 @@ async fn a_form_past_the_maximum_size_is_413() {
         .submit(&form, "/console/set", &[("value", &value)])
         .await
         .expect(413);
-    refused.assert_contains("A form may have at most 327680 bytes.");
+    refused.assert_contains("A form must have at most 327680 bytes.");
     let longest = "+".repeat(65_536);
     browser
         .submit(&form, "/console/set", &[("value", &longest)])
@@ -415,7 +415,7 @@ async fn one_field_past_the_maximum_of_a_form_is_413() {
     accepted.expect(400);
     all.push(all[all.len() - 1].clone());
     let refused = browser.send_form("/console/set", &all).await.expect(413);
-    let message = "A form may have at most 10000 fields.";
+    let message = "A form must have at most 10000 fields.";
     refused.assert_contains(message);
 }
 

@@ -51,7 +51,7 @@ async fn a_deep_chain_is_cut_off_and_its_download_refused() {
             assert_eq!(found, count);
         } else {
             let refused = response.expect(413).body;
-            let limit = "A chain may have at most 20 certificates.";
+            let limit = "A chain must have at most 20 certificates.";
             refused.assert_contains(limit);
         }
     }

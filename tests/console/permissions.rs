@@ -201,7 +201,7 @@ async fn refused_changes_have_the_messages_of_the_api() {
         (
             [("path", &long), valid[1], valid[2]],
             400,
-            "A path may have at most 255 characters",
+            "A path must have at most 255 characters",
         ),
         (
             [valid[0], ("actor", ""), valid[2]],

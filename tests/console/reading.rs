@@ -116,7 +116,7 @@ async fn filters_apply_to_all_credentials_below_a_path() {
     for days in ["-1", "36501", "x", "000030"] {
         let path = format!("/console?older-than-days={days}");
         let refused = browser.get(&path).await.expect(400);
-        let message = "Older-than-days must be a whole number between 0 and 36500.";
+        let message = "Older-than-days must be a whole number from 0 to 36500.";
         refused.assert_contains(message);
     }
 }

@@ -255,12 +255,12 @@ pub(crate) fn refused_head(request: &Request, limits: &RequestLimits) -> Option<
     let uri_bytes = uri.path_and_query().map_or(0, |path| path.as_str().len());
     if uri_bytes > limits.uri_bytes_max {
         let max = limits.uri_bytes_max;
-        let error = format!("the path and the query of a request may have at most {max} bytes");
+        let error = format!("the path and the query of a request must have at most {max} bytes");
         return Some(ApiError::new(StatusCode::URI_TOO_LONG, error).into_response());
     }
     if request.headers().len() > limits.header_fields_max {
         let max = limits.header_fields_max;
-        let error = format!("a request may have at most {max} header fields");
+        let error = format!("a request must have at most {max} header fields");
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
         return Some(ApiError::new(status, error).into_response());
     }

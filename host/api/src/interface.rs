@@ -96,7 +96,7 @@ impl InterfaceRoute {
         Mounted {
             path: self.path.to_owned(),
             is_open: self.access == InterfaceAccess::Open,
-            is_of_interface: true,
+            is_of_user_interface: true,
             follows_mode: self.access == InterfaceAccess::Session,
             handler: MethodHandler {
                 method: self.method,

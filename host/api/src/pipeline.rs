@@ -87,7 +87,7 @@ impl Pipeline {
         let _in_progress = self.in_progress.begin();
         let method = known_method(request.method());
         let interface = self.api.interface.as_deref();
-        let interface = interface.filter(|_| route.is_some_and(|route| route.is_of_interface));
+        let interface = interface.filter(|_| route.is_some_and(|route| route.is_of_user_interface));
         let interface = interface.map(|interface| (interface, RefusedRequest::of(&request)));
         let mut caller = None;
         let mut response = {
@@ -123,20 +123,22 @@ impl Pipeline {
         if let Some(refused) = refused_head(&request, &self.api.request_limits) {
             return Err(refused);
         }
-        let is_of_interface = context.route.is_some_and(|route| route.is_of_interface);
+        let is_of_user_interface = context
+            .route
+            .is_some_and(|route| route.is_of_user_interface);
         // The interface has its own check, which is stricter.
-        if !is_of_interface && is_change_from_other_site(&request) {
+        if !is_of_user_interface && is_change_from_other_site(&request) {
             return Err(ApiError::new(StatusCode::FORBIDDEN, FROM_OTHER_SITE).into_response());
         }
         if let Some(route) = context.route.filter(|route| route.is_open) {
-            if route.is_of_interface
+            if route.is_of_user_interface
                 && let Some(source) = context.source
             {
                 request.extensions_mut().insert(client_network(source));
             }
             return Ok(self.handle(context, None, request).await);
         }
-        if is_of_interface && let Some(interface) = &self.api.interface {
+        if is_of_user_interface && let Some(interface) = &self.api.interface {
             request = authorize(interface.as_ref(), request).await?;
         }
         let headers = request.headers();

@@ -136,7 +136,7 @@ pub(crate) struct RoutePath {
     pub(crate) path: String,
     /// Whether no method on the path requires authentication.
     pub(crate) is_open: bool,
-    pub(crate) is_of_interface: bool,
+    pub(crate) is_of_user_interface: bool,
     /// Whether read-only mode and the rules of `/management` apply to it.
     pub(crate) follows_mode: bool,
     /// The value of `Allow` in responses to unsupported methods.
@@ -158,7 +158,7 @@ pub(crate) struct RequestContext<'a> {
 pub(crate) struct Mounted {
     pub(crate) path: String,
     pub(crate) is_open: bool,
-    pub(crate) is_of_interface: bool,
+    pub(crate) is_of_user_interface: bool,
     pub(crate) follows_mode: bool,
     pub(crate) handler: MethodHandler,
 }
@@ -168,7 +168,7 @@ impl Route {
         Mounted {
             path: self.path.to_owned(),
             is_open: self.access == Access::Open,
-            is_of_interface: false,
+            is_of_user_interface: false,
             follows_mode: true,
             handler: MethodHandler {
                 method: self.method,
@@ -191,7 +191,7 @@ impl RouteTable {
                     measurements: RouteMeasurements::new(Some(&route.path)),
                     path: route.path,
                     is_open: route.is_open,
-                    is_of_interface: route.is_of_interface,
+                    is_of_user_interface: route.is_of_user_interface,
                     follows_mode: route.follows_mode,
                     allowed: HeaderValue::from_static(""),
                     handlers: vec![route.handler],
@@ -327,7 +327,7 @@ mod tests {
         RouteTable::new(paths.iter().map(|path| Mounted {
             path: (*path).to_owned(),
             is_open: false,
-            is_of_interface: false,
+            is_of_user_interface: false,
             follows_mode: true,
             handler: MethodHandler {
                 method: Method::GET,

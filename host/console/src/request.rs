@@ -105,7 +105,7 @@ impl Fields {
             PageError::new(StatusCode::REQUEST_TIMEOUT, message)
         })?;
         let body = received.map_err(|_| {
-            let message = format!("a form may have at most {FORM_BYTES_MAX} bytes");
+            let message = format!("a form must have at most {FORM_BYTES_MAX} bytes");
             PageError::new(StatusCode::PAYLOAD_TOO_LARGE, &message)
         })?;
         let body = Zeroizing::new(Vec::from(body));
@@ -115,7 +115,7 @@ impl Fields {
             .nth(FORM_FIELDS_MAX)
             .is_some()
         {
-            let message = format!("a form may have at most {FORM_FIELDS_MAX} fields");
+            let message = format!("a form must have at most {FORM_FIELDS_MAX} fields");
             return Err(PageError::new(StatusCode::PAYLOAD_TOO_LARGE, &message));
         }
         let fields = Self::parse(&body);

@@ -1,8 +1,12 @@
 //! The errors of use cases.
 
 use crate::{
-    credential::{CredentialName, CredentialType, MetadataError, NameError},
+    credential::{
+        BULK_CERTIFICATES_MAX, CredentialName, CredentialType, INPUTS_BYTES_MAX, MetadataError,
+        NameError,
+    },
     permission::{Actor, ActorError, PathError, UnknownOperationError},
+    permission_management::LISTED_PERMISSIONS_MAX,
     ports::{
         CertificateError, PluginCallError, RecognitionError, RepositoryError, SealError, Violation,
     },
@@ -32,7 +36,9 @@ pub enum UseCaseError {
         "the parameter {0} names a credential that does not exist or that the caller may not read"
     )]
     InputNotFound(String),
-    #[error("the values of the input credentials are larger than 1,048,576 bytes in total")]
+    #[error(
+        "the values of the input credentials are larger than {INPUTS_BYTES_MAX} bytes in total"
+    )]
     InputsTooLarge,
     #[error("the CA does not exist, is not a certificate, or the caller may not read it")]
     IssuerNotFound,
@@ -107,7 +113,7 @@ pub enum UseCaseError {
     #[error("the referenced values are larger than 16 MiB in total")]
     ReferencesTooLarge,
     #[error(
-        "the response is too large: it may have at most {bytes_max} bytes; request fewer versions with versions=, or search below a longer path"
+        "the response is too large: it must have at most {bytes_max} bytes; request fewer versions with versions=, or search below a longer path"
     )]
     ResponseTooLarge { bytes_max: usize },
     #[error("the storage failed")]
@@ -123,17 +129,19 @@ pub enum UseCaseError {
     #[error("too many bulk regenerations and steps of rotations are in progress; try again later")]
     TooManyBulkChanges,
     #[error(
-        "more than 10,000 credentials were derived from this credential, the limit of one request"
+        "more than {BULK_CERTIFICATES_MAX} credentials were derived from this credential, the limit of one request"
     )]
     TooManyDerived,
     #[error(
-        "the plugin generated more than 10,000 credentials below this path, the limit of one request; send separate requests for longer paths"
+        "the plugin generated more than {BULK_CERTIFICATES_MAX} credentials below this path, the limit of one request; send separate requests for longer paths"
     )]
     TooManyGenerated,
-    #[error("the credential has more than 1,000 permissions, the limit of a list")]
+    #[error(
+        "the credential has more than {LISTED_PERMISSIONS_MAX} permissions, the limit of a list"
+    )]
     TooManyPermissions,
     #[error(
-        "the CA and the CAs below it have signed more than 10,000 credentials, the limit of one request; delete credentials that are not needed"
+        "the CA and the CAs below it have signed more than {BULK_CERTIFICATES_MAX} credentials, the limit of one request; delete credentials that are not needed"
     )]
     TooManySigned,
     #[error("the certificate's transitional version can't be changed: {0}")]
@@ -148,10 +156,11 @@ pub enum UseCaseError {
     ValueFieldUnknown(String),
     #[error("{0}")]
     ValueRefused(String),
-    #[error("{what} may have at most {limit}")]
+    #[error("{what} must have at most {max} {unit}")]
     ValueTooLarge {
         what: &'static str,
-        limit: &'static str,
+        max: usize,
+        unit: &'static str,
     },
     #[error("the certificate has no version with this id; list its versions to get their ids")]
     VersionNotFound,

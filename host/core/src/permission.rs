@@ -247,7 +247,7 @@ pub enum ActorError {
     Character,
     #[error("an actor is required")]
     Missing,
-    #[error("an actor may have at most {ACTOR_CHARACTERS_MAX} characters")]
+    #[error("an actor must have at most {ACTOR_CHARACTERS_MAX} characters")]
     TooLong,
 }
 
@@ -363,7 +363,7 @@ pub enum PathError {
     #[error("a path must not end with a slash or contain two slashes in a row")]
     Slashes,
     #[error(
-        "a path may have at most {PERMISSION_PATH_CHARACTERS_MAX} characters, including its leading slash"
+        "a path must have at most {PERMISSION_PATH_CHARACTERS_MAX} characters, including its leading slash"
     )]
     TooLong,
 }

@@ -380,7 +380,7 @@ async fn an_invalid_digest_or_conflicting_parameter_is_400_and_named() {
         (format!("generated_by=sha512:{digits}"), "generated_by"),
         (
             format!("generated_by={digits}&generated_by={digits}"),
-            "duplicate parameter: generated_by",
+            "the parameter generated_by must not be repeated",
         ),
         (
             format!("generated_by={digits}&expires-within-days=3"),

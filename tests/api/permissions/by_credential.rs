@@ -231,7 +231,7 @@ async fn a_list_has_at_most_1000_permissions() {
         .get(&format!("{BY_CREDENTIAL}?credential_name=/a"))
         .await
         .expect(413);
-    let error = "the credential has more than 1,000 permissions, the limit of a list";
+    let error = "the credential has more than 1000 permissions, the limit of a list";
     assert_eq!(refused.error(), error);
 }
 

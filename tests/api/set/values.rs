@@ -301,7 +301,7 @@ async fn a_public_key_or_username_over_7000_characters_is_413() {
         };
         given::set(&server, &name, credential_type, value(&longest)).await;
         let response = server.set(&name, credential_type, value(&too_long)).await;
-        response.expect_error(413, &format!("{field} may have at most 7,000 characters"));
+        response.expect_error(413, &format!("{field} must have at most 7000 characters"));
         assert_eq!(server.versions(&name).await.len(), 1);
     }
 }

@@ -18,7 +18,7 @@ pub(super) async fn provoke(text: &str) -> Response {
             without_provider().await
         }
         "the audit trail can't be written at present" => on_a_full_disk().await,
-        "the caller makes too many requests" => beyond_the_rate().await,
+        "the caller makes too many requests; try again later" => beyond_the_rate().await,
         "the client certificate is not meant for client use: …" => {
             with_certificate("server_auth", ACTOR).await
         }
@@ -26,7 +26,7 @@ pub(super) async fn provoke(text: &str) -> Response {
             with_certificate("client_auth", "app:stranger").await
         }
         "the database is not available; try again later" => without_database().await,
-        "the CA and the CAs below it have signed more than 10,000 credentials, …" => {
+        "the CA and the CAs below it have signed more than 10000 credentials, …" => {
             with_too_many_signed().await
         }
         "the encryption key … is not configured" => without_its_key().await,
@@ -92,7 +92,7 @@ async fn provoke_on_a_default_server(text: &str) -> Response {
             let body = json!({"path": "/a", "actor": app.actor(), "operations": ["write"]});
             server.post("/api/v2/permissions", body).await
         }
-        "the request body may have at most … bytes" => {
+        "the request body must have at most … bytes" => {
             server
                 .set("/b", "value", json!("v".repeat(1_048_577)))
                 .await

@@ -57,7 +57,7 @@ impl AuditSettings {
     pub const UNWRITTEN_BYTES_MAX: usize = 64 * 1024 * 1024;
 }
 
-/// How requests whose events cannot be written are handled.
+/// How requests whose events can't be written are handled.
 // If the sink is already failing, `Refuse` rejects requests before they access anything. With `Continue`, the events are written
 // once the sink works again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]

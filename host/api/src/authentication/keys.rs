@@ -190,9 +190,7 @@ impl PublishedKeys {
                     continue;
                 }
                 Ok(_) => "too many keys",
-                Err(VerificationKeyError::LengthRefused) => {
-                    "length of the modulus must be between 2048 and 8192 bits"
-                }
+                Err(VerificationKeyError::LengthRefused) => "must have 2048 to 8192 bits",
                 Err(VerificationKeyError::Malformed) => "malformed public key",
             };
             usable.ignore(published.kid.as_deref(), reason);

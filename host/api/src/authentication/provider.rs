@@ -58,14 +58,9 @@ pub enum IdentityProviderError {
     /// The URL is not an https URL.
     #[error("the URL of the identity provider must be an https URL")]
     AddressMalformed,
-    /// The trusted certificates are malformed.
-    #[error("malformed PEM in the certificates trusted for the identity provider")]
-    CertificatesMalformed(#[source] reqwest::Error),
-    /// There are no trusted certificates.
-    #[error(
-        "the file of certificates trusted for the identity provider contains no PEM certificate"
-    )]
-    CertificatesMissing,
+    /// The trusted CAs are malformed, or there are none.
+    #[error("the CAs trusted for the identity provider must be one or more PEM certificates")]
+    AuthoritiesMalformed(#[source] Option<reqwest::Error>),
     /// The client could not be created.
     #[error("could not create the client for the identity provider")]
     Client(#[source] reqwest::Error),
@@ -92,9 +87,9 @@ impl HttpsIdentityProvider {
             .timeout(settings.timeout);
         if let Some(pem) = &settings.trusted_certificates_pem {
             let certificates = Certificate::from_pem_bundle(pem.as_bytes())
-                .map_err(IdentityProviderError::CertificatesMalformed)?;
+                .map_err(|cause| IdentityProviderError::AuthoritiesMalformed(Some(cause)))?;
             if certificates.is_empty() {
-                return Err(IdentityProviderError::CertificatesMissing);
+                return Err(IdentityProviderError::AuthoritiesMalformed(None));
             }
             builder = builder.tls_certs_only(certificates);
         }

@@ -99,7 +99,7 @@ pub enum TokenRulesError {
     )]
     GrantTypesMissing,
     #[error(
-        "authentication.claims.client_subjects: cannot be combined with authentication.claims.grant_type; remove one of the two"
+        "authentication.claims.client_subjects: can't be combined with authentication.claims.grant_type; remove one of the two"
     )]
     GrantTypeUnused,
     #[error(

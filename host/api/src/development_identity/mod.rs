@@ -95,7 +95,7 @@ impl DevelopmentIdentity {
         let open = |method, path: &str, handle| Mounted {
             path: format!("{below}{path}"),
             is_open: true,
-            is_of_interface: false,
+            is_of_user_interface: false,
             follows_mode: false,
             handler: MethodHandler {
                 method,

@@ -108,7 +108,7 @@ async fn receive(request: Request, bytes_max: usize) -> Result<Zeroizing<Vec<u8>
     if announced.max(bytes) > bytes_max {
         return Err(ApiError::new(
             StatusCode::PAYLOAD_TOO_LARGE,
-            format!("the request body may have at most {bytes_max} bytes"),
+            format!("the request body must have at most {bytes_max} bytes"),
         ));
     }
     Ok(received)

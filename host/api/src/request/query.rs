@@ -34,9 +34,9 @@ pub(crate) enum QueryError {
     #[error("the parameter {0} requires the parameter {1}")]
     Dependent(&'static str, &'static str),
     /// A required parameter is absent or empty.
-    #[error("missing parameter: {0}")]
+    #[error("the parameter {0} is required")]
     Missing(&'static str),
-    #[error("duplicate parameter: {0}")]
+    #[error("the parameter {0} must not be repeated")]
     Repeated(&'static str),
 }
 
@@ -98,7 +98,7 @@ impl QueryParameters {
         let number = text.parse().ok().filter(|_| is_short);
         number.map(Some).ok_or(QueryError::Malformed {
             parameter,
-            expected: "a whole number of at most 9223372036854775807, without leading zeros",
+            expected: "a whole number of at most 64 bits and 20 characters",
         })
     }
 

@@ -94,7 +94,7 @@ impl ApiError {
             retry_after: Some(retry_after),
             ..Self::new(
                 StatusCode::TOO_MANY_REQUESTS,
-                "the caller makes too many requests",
+                "the caller makes too many requests; try again later",
             )
         }
     }
@@ -117,8 +117,7 @@ impl ApiError {
             | BodyError::Malformed
             | BodyError::Mismatched(_)
             | BodyError::FieldMalformed { .. }
-            | BodyError::FieldMissing(_)
-            | BodyError::TooDeep => StatusCode::BAD_REQUEST,
+            | BodyError::FieldMissing(_) => StatusCode::BAD_REQUEST,
             BodyError::UnknownField(_) => endpoint.unknown_field_status(),
         };
         Self::new(status, refused.to_string())

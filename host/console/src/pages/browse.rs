@@ -109,7 +109,7 @@ impl Search {
             .ok()
             .filter(|days| (0..=DAYS_MAX).contains(days) && text.len() <= DAYS_CHARACTERS_MAX);
         days.map(|days| Some(TimeDelta::days(days))).ok_or_else(|| {
-            let message = format!("{name} must be a whole number between 0 and {DAYS_MAX}");
+            let message = format!("{name} must be a whole number from 0 to {DAYS_MAX}");
             PageError::new(StatusCode::BAD_REQUEST, &message)
         })
     }

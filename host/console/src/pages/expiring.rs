@@ -47,7 +47,7 @@ pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> P
             .filter(|days| (0..=DAYS_MAX).contains(days)),
     };
     let days = days.ok_or_else(|| {
-        let message = format!("{WITHIN_DAYS} must be between 0 and {DAYS_MAX}");
+        let message = format!("{WITHIN_DAYS} must be a whole number from 0 to {DAYS_MAX}");
         let refusal = PageError::new(StatusCode::BAD_REQUEST, &message);
         refusal.with_link(OVERVIEW, "Back to the overview")
     })?;

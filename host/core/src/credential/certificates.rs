@@ -415,7 +415,8 @@ impl CertificateCredentials {
             if chain.len() > CHAIN_CERTIFICATES_MAX {
                 return Err(UseCaseError::ValueTooLarge {
                     what: "a chain",
-                    limit: "20 certificates",
+                    max: CHAIN_CERTIFICATES_MAX,
+                    unit: "certificates",
                 });
             }
             let issuer = version.attributes.issuer;

@@ -376,7 +376,8 @@ pub(crate) fn check_size(value: &Secret) -> Result<(), UseCaseError> {
     match fields.into_iter().find_map(too_long) {
         Some(what) => Err(UseCaseError::ValueTooLarge {
             what,
-            limit: "7,000 characters",
+            max: LONG_FIELD_CHARACTERS_MAX,
+            unit: "characters",
         }),
         None => Ok(()),
     }
@@ -387,7 +388,8 @@ pub(crate) fn check_bytes(bytes: usize) -> Result<(), UseCaseError> {
     if bytes > VALUE_BYTES_MAX {
         return Err(UseCaseError::ValueTooLarge {
             what: "the value of a credential",
-            limit: "65,536 bytes",
+            max: VALUE_BYTES_MAX,
+            unit: "bytes",
         });
     }
     Ok(())

@@ -132,7 +132,7 @@ pub enum NameError {
     #[error("a credential name must not end with a slash or contain two slashes in a row")]
     Slashes,
     #[error(
-        "a credential name may have at most {NAME_CHARACTERS_MAX} characters, including its leading slash"
+        "a credential name must have at most {NAME_CHARACTERS_MAX} characters, including its leading slash"
     )]
     TooLong,
 }

@@ -154,7 +154,7 @@ impl Metadata {
 
 /// Metadata longer than [`METADATA_CHARACTERS_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("metadata may have at most {METADATA_CHARACTERS_MAX} characters")]
+#[error("metadata must have at most {METADATA_CHARACTERS_MAX} characters")]
 pub struct MetadataError;
 
 /// SHA-256 of a plugin's component, in lower-case hexadecimal.

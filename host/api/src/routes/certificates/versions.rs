@@ -149,17 +149,14 @@ struct RequestedVersion(Result<TransitionalVersion, BodyError>);
 
 impl<'de> Deserialize<'de> for RequestedVersion {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let version = Option::<String>::deserialize(deserializer).map_err(|_| "a string");
+        let version = Option::<String>::deserialize(deserializer).ok();
         let version = version.and_then(|version| match version.as_deref() {
-            None => Ok(TransitionalVersion::None),
-            Some("latest") => Ok(TransitionalVersion::Latest),
-            Some(id) => id
-                .parse()
-                .map(TransitionalVersion::Id)
-                .map_err(|_| "the id of a version, \"latest\" or null"),
+            None => Some(TransitionalVersion::None),
+            Some("latest") => Some(TransitionalVersion::Latest),
+            Some(id) => id.parse().ok().map(TransitionalVersion::Id),
         });
-        let refused = |expected| BodyError::field("version", expected);
-        Ok(Self(version.map_err(refused)))
+        let refused = || BodyError::field("version", "the id of a version, \"latest\" or null");
+        Ok(Self(version.ok_or_else(refused)))
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn route() -> Route {
         400 => "The body has no selection or more than one, the digest is malformed, one of the credentials can't be regenerated, or the plugin with this digest is still in use.",
         403 => "The caller may not write one of the credentials. With `keep_going`, the caller may neither read nor write one of them.",
         404 => "The caller may not read the CA, one of the regenerated CAs, or an input.",
-        413 => "There are more than 10,000 credentials, or they are larger than 256 MiB in total.",
+        413 => "There are more than 10000 credentials, or they are larger than 256 MiB in total.",
         422 => "The body has an unknown field.")
         .text("With `signed_by`, regenerates all certificates that the CA signed, and all credentials of other types with a certificate that it signed. If one of them is an intermediate CA, the credentials that it signed are also regenerated, down to the leaves.\n\n\
             With `generated_by`, regenerates the credentials that the caller may read and whose latest version the plugin generated.\n\n\

@@ -22,7 +22,7 @@ pub(crate) fn set_route() -> Route {
         400 => "The name, the value, the metadata or the parameters are invalid, or the credential has another type.",
         403 => "The caller may not write the credential.",
         404 => "The CA named by `ca_name` or by the parameters does not exist, or the caller may not read it.",
-        413 => "The value exceeds 65,536 bytes, or a part of it exceeds 7,000 characters.",
+        413 => "The value exceeds 65536 bytes, or a part of it exceeds 7000 characters.",
         422 => "The type is missing or unknown, or the body or the value has an unknown field.")
         .text("Always adds a version. The type of an existing credential can't be changed.\n\n\
             `generated_by` and `parameters` import the provenance of a value that another server generated: with it, the credential can be \

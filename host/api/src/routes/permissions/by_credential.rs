@@ -28,7 +28,7 @@ pub(crate) fn list_route() -> Route {
         "listCredentialPermissions", Permissions, "Lists the permissions whose path is the name of this credential",
         400 => "The name is missing, empty or repeated.",
         404 => "The credential does not exist, or the caller may not read its permissions.",
-        413 => "The credential has more than 1,000 permissions.")
+        413 => "The credential has more than 1000 permissions.")
         .text("Use `GET /api/v2/permissions` instead.")
         .deprecated()
         .parameter(
