@@ -160,7 +160,7 @@ fn invalid_entries_are_reported_and_the_others_are_read() {
     let reasons: Vec<String> = entries.into_iter().filter_map(Result::err).collect();
     let expected = [
         "entry 1, line 2 /a: missing type",
-        "entry 2, line 4 /b c: name may only contain letters, digits and _ - / . : ( ) [ ]",
+        "entry 2, line 4 /b c: name may contain only letters, digits and the characters _ - / . : ( ) [ ]",
         "entry 3, line 7 : entry must be a mapping with name, type and value",
         "entry 4, line 8 /d: the fields of value must be strings",
         "entry 5, line 9 /e: an alias refers to an undefined or invalid anchor; quote strings that start with an asterisk",
