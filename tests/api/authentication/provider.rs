@@ -454,7 +454,7 @@ async fn a_published_short_key_is_ignored_and_logged_once() {
     let log = server.log();
     let warnings = log
         .lines()
-        .filter(|line| line.contains("short: length of the modulus"));
+        .filter(|line| line.contains("short: must have 2048 to 8192 bits"));
     assert_eq!(warnings.count(), 1, "{log}");
 }
 
