@@ -1,12 +1,8 @@
 //! The limits of the pages of CAs and certificates, and hostile certificates.
 
-use keywright_harness::Text;
+use keywright_harness::{TestCertificate, Text};
 
-use crate::{
-    certificates::CERTIFICATES,
-    external::{Ca, alternative_names},
-    session,
-};
+use crate::{certificates::CERTIFICATES, external::alternative_names, session};
 
 #[tokio::test]
 async fn a_page_of_the_forest_shows_at_most_fifty_cas() {
@@ -15,7 +11,7 @@ async fn a_page_of_the_forest_shows_at_most_fifty_cas() {
         let page = browser.page(CERTIFICATES).await.body;
         assert_eq!(nodes(&page), number, "{page}");
         page.assert_lacks("Next page");
-        let root = Ca::root("root");
+        let root = TestCertificate::root("root");
         root.set(&server, &format!("/{number:02}"), None).await;
     }
     let page = browser.page(CERTIFICATES).await.body;
@@ -30,7 +26,7 @@ async fn a_page_of_the_forest_shows_at_most_fifty_cas() {
 #[tokio::test]
 async fn a_deep_chain_is_cut_off_and_its_download_refused() {
     let (server, mut browser) = session().await;
-    let mut above = Ca::root("0");
+    let mut above = TestCertificate::root("0");
     above.set(&server, "/00", None).await;
     for number in 1..51 {
         let next = above.authority(&number.to_string());
@@ -60,7 +56,7 @@ async fn a_deep_chain_is_cut_off_and_its_download_refused() {
 #[tokio::test]
 async fn cas_that_signed_each_other_are_shown_once() {
     let (server, mut browser) = session().await;
-    let one = Ca::root("one");
+    let one = TestCertificate::root("one");
     one.set(&server, "/one", None).await;
     let two = one.authority("two");
     two.set(&server, "/two", Some("/one")).await;
@@ -79,7 +75,7 @@ async fn cas_that_signed_each_other_are_shown_once() {
 #[tokio::test]
 async fn long_lists_of_names_are_cut_off() {
     let (server, mut browser) = session().await;
-    let root = Ca::root("root");
+    let root = TestCertificate::root("root");
     root.set(&server, "/root", None).await;
     let all = "Show everything that /root signed";
     for number in 0..101 {
@@ -124,7 +120,7 @@ async fn long_lists_of_names_are_cut_off() {
     let page = browser.get("/console/certificate?name=/root").await.body;
     page.assert_contains("Page 1 of 10");
     page.assert_contains(limit);
-    let subject = |length: usize| Ca::root(&"ä".repeat(length - "CN=".len()));
+    let subject = |length: usize| TestCertificate::root(&"ä".repeat(length - "CN=".len()));
     for (length, is_cut) in [(200, false), (201, true)] {
         subject(length).set(&server, "/long", None).await;
         let page = browser.get("/console/certificate?name=/long").await.body;
@@ -135,9 +131,13 @@ async fn long_lists_of_names_are_cut_off() {
 #[tokio::test]
 async fn the_forest_has_at_most_ten_thousand_cas() {
     let (server, mut browser) = session().await;
-    Ca::root("root").set(&server, "/ca", None).await;
+    TestCertificate::root("root")
+        .set(&server, "/ca", None)
+        .await;
     server.copy_certificate("/ca", 9_998).await;
-    Ca::root("last").set(&server, "/zz", None).await;
+    TestCertificate::root("last")
+        .set(&server, "/zz", None)
+        .await;
     // Values that can't be decrypted don't hide the other CAs.
     let page = browser.page(CERTIFICATES).await.body;
     assert_eq!(nodes(&page), 50);
@@ -146,7 +146,9 @@ async fn the_forest_has_at_most_ten_thousand_cas() {
     let limit = "Only the newest 10000 CAs are shown.";
     let page = browser.page("/console/certificates?from=/zz").await.body;
     assert!(!page.contains(limit) && nodes(&page) == 1, "{page}");
-    Ca::root("last").set(&server, "/zzz", None).await;
+    TestCertificate::root("last")
+        .set(&server, "/zzz", None)
+        .await;
     let page = browser.page("/console/certificates?from=/zz").await.body;
     assert!(page.contains(limit) && nodes(&page) == 2, "{page}");
 }

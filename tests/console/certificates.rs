@@ -1,6 +1,6 @@
 //! The pages of CAs and certificates, and downloads.
 
-use keywright_harness::{Commanded, Text, field};
+use keywright_harness::{Commanded, TestCertificate, Text, field};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -8,7 +8,7 @@ use crate::{
     attacks::without_own_script,
     browser::{Browser, GUEST, GUEST_ACTOR, between},
     events,
-    external::{Ca, alternative_names},
+    external::alternative_names,
     server, session,
 };
 
@@ -266,8 +266,8 @@ async fn openssl_verifies_downloaded_files() {
 #[tokio::test]
 async fn no_page_contains_a_key_that_is_in_the_text_of_a_certificate() {
     let (server, mut browser) = session().await;
-    let root = Ca::root("root");
-    let text = format!("{}{}", root.private_key(), root.certificate);
+    let root = TestCertificate::root("root");
+    let text = format!("{}{}", root.private_key, root.certificate);
     let value = json!({"certificate": text, "ca": text});
     server.stored("/root", "certificate", value).await;
     for page in ["credential", "certificate"] {
@@ -289,11 +289,11 @@ async fn no_page_contains_a_key_that_is_in_the_text_of_a_certificate() {
 async fn stored_scripts_in_certificates_are_text() {
     let (server, mut browser) = session().await;
     let script = "\"'><script>alert(1)</script>";
-    let root = Ca::root(script);
+    let root = TestCertificate::root(script);
     let leaf = root.leaf_with(script, |parameters| {
         parameters.subject_alt_names = alternative_names(script, 2);
     });
-    let set = |name: &'static str, certificate: &Ca| {
+    let set = |name: &'static str, certificate: &TestCertificate| {
         let value = json!({"certificate": certificate.certificate, "ca": root.certificate});
         server.set(name, "certificate", value)
     };

@@ -3,7 +3,7 @@
 use keywright_harness::Text;
 use serde_json::json;
 
-use crate::{events, external::Ca, session};
+use crate::{events, external::expired_authority, session};
 
 #[tokio::test]
 async fn a_certificate_is_due_when_its_ca_expires() {
@@ -13,7 +13,7 @@ async fn a_certificate_is_due_when_its_ca_expires() {
     server.generated("/root", "certificate", root).await;
     server.generate_leaf("/web", "/root").await;
     server.generate_authority("/other", None).await;
-    Ca::expired().set(&server, "/old", None).await;
+    expired_authority().set(&server, "/old", None).await;
     let overview = browser.page("/console/overview").await.body;
     let link = |days: u32, label: &str, count: u32| {
         format!(
@@ -58,7 +58,7 @@ async fn a_certificate_is_due_when_its_ca_expires() {
 #[tokio::test]
 async fn a_list_of_expiring_credentials_has_pages() {
     let (server, mut browser) = session().await;
-    let root = Ca::expired();
+    let root = expired_authority();
     for number in 0..101 {
         if number == 100 {
             let page = browser.get("/console/expiring?within-days=0").await.body;

@@ -1,11 +1,10 @@
 //! Refused steps of a rotation, and its limits.
 
-use keywright_harness::Text;
+use keywright_harness::{TestCertificate, Text};
 use serde_json::{Value, json};
 
 use crate::{
     browser::{Browser, GUEST, GUEST_ACTOR, fields, filled, form},
-    external::Ca,
     rotation::{ROTATION, opened, step_of, take_step, with_leaf},
     session,
 };
@@ -133,7 +132,7 @@ async fn only_a_ca_with_a_signing_version_is_rotated() {
         refused.assert_contains(message);
     }
     // A CA that was set without the information to regenerate it.
-    let intermediate = Ca::root("root").authority("inner");
+    let intermediate = TestCertificate::root("root").authority("inner");
     let value = json!({"certificate": intermediate.certificate});
     server.stored("/set", "certificate", value).await;
     let page = browser.page(&format!("{ROTATION}?name=/set")).await;
@@ -145,7 +144,7 @@ async fn only_a_ca_with_a_signing_version_is_rotated() {
 #[tokio::test]
 async fn long_lists_of_outstanding_names_are_cut_off_and_limited() {
     let (server, mut browser) = session().await;
-    let root = Ca::root("root");
+    let root = TestCertificate::root("root");
     root.set(&server, "/root", None).await;
     for _ in 0..2 {
         take_step(&mut browser).await;

@@ -2,14 +2,12 @@
 
 use std::{fs, path::PathBuf};
 
-use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-};
+use rcgen::{DnType, ExtendedKeyUsagePurpose};
 use reqwest::{Body, Client, Method, Request, RequestBuilder, header};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{Options, Server, Shell, client_without_reading};
+use crate::{Options, Server, Shell, TestCertificate, client_without_reading};
 
 /// A caller of a server, with its own token or client certificate. [`crate::Server`] itself sends requests as the
 /// client `developer`, which has all permissions.
@@ -228,28 +226,17 @@ pub struct Application {
 impl Application {
     /// Issues a certificate from a new CA.
     pub fn issued() -> Self {
-        let key = KeyPair::generate().unwrap();
-        let mut parameters = CertificateParams::default();
-        parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        parameters
-            .distinguished_name
-            .push(DnType::CommonName, "applications");
-        let authority_pem = parameters.self_signed(&key).unwrap().pem();
-        let authority = Issuer::new(parameters, key);
-
-        let key = KeyPair::generate().unwrap();
-        let mut parameters = CertificateParams::default();
-        parameters
-            .distinguished_name
-            .push(DnType::OrganizationalUnitName, format!("app:{ID}"));
-        parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        let certificate = parameters.signed_by(&key, &authority).unwrap();
-
+        let authority = TestCertificate::root("applications");
+        let application = authority.leaf_with("application", |parameters| {
+            let name = &mut parameters.distinguished_name;
+            name.push(DnType::OrganizationalUnitName, format!("app:{ID}"));
+            parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        });
         let folder = TempDir::new().unwrap();
         for (file, pem) in [
-            (AUTHORITIES, authority_pem),
-            (CERTIFICATE, certificate.pem()),
-            (KEY, key.serialize_pem()),
+            (AUTHORITIES, authority.certificate),
+            (CERTIFICATE, application.certificate),
+            (KEY, application.private_key),
         ] {
             fs::write(folder.path().join(file), pem).unwrap();
         }

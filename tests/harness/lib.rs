@@ -22,7 +22,9 @@
 )]
 
 mod caller;
+mod certificates;
 mod command;
+pub mod der;
 mod docker_registry;
 pub mod mint;
 mod network;
@@ -45,6 +47,7 @@ use std::{
 };
 
 pub use caller::{Application, Caller, Response};
+pub use certificates::{TestCertificate, authority_contents, contents};
 pub use command::{
     Commanded, Shell, copied_by_backup, kill_command, memory_of_command, run_command,
     run_command_with_files_up_to, run_program, run_program_into_closed_pipe,

@@ -1,7 +1,6 @@
 //! Plugins from the point of view of operators and callers: isolation, rejection, and the containment of misbehaving plugins.
 
 #![expect(
-    clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use keywright_harness::{Caller, Options, Response, Server};
+use keywright_harness::{Caller, Options, Response, Server, TestCertificate};
 use serde_json::{Value, json};
 
 use super::{
@@ -10,7 +10,7 @@ use super::{
     permission,
     world::World,
 };
-use crate::mutual_tls::{Authority, Contents, server_trusting_with};
+use crate::mutual_tls::{Contents, Issuing, server_trusting_with};
 
 // The grants of the matrix, and for each grant a caller of each kind.
 
@@ -169,7 +169,7 @@ fn actors(at: usize) -> [String; 3] {
 }
 
 /// Returns the callers with the grant at this index.
-pub(super) async fn callers(server: &Server, clients: &Authority, at: usize) -> [Caller; 3] {
+pub(super) async fn callers(server: &Server, clients: &TestCertificate, at: usize) -> [Caller; 3] {
     let id = format!("matrix-{at}");
     let application_id = application_id(at);
     let unit = format!("app:{application_id}");
@@ -177,7 +177,7 @@ pub(super) async fn callers(server: &Server, clients: &Authority, at: usize) -> 
     [
         server.as_client(&id).await,
         server.as_user(&id).await,
-        server.as_application(&application_id, &holder.chain_pem(), &holder.key_pem()),
+        server.as_application(&application_id, &holder.chain, &holder.key),
     ]
 }
 
@@ -218,7 +218,7 @@ struct Matrix {
 
 impl Matrix {
     async fn start(options: Options, grants: Vec<Grant>) -> Self {
-        let clients = Authority::root("clients");
+        let clients = TestCertificate::root("clients");
         let permissions = permissions(&cases::all(), &grants);
         let server = server_trusting_with(&[&clients], options.extra(&permissions)).await;
         let mut all = Vec::new();
@@ -356,7 +356,7 @@ fn reported(case: &Case, grant: &Grant, caller: &Caller) -> String {
 
 #[tokio::test]
 async fn absent_and_forbidden_credentials_get_the_same_response() {
-    let clients = Authority::root("clients");
+    let clients = TestCertificate::root("clients");
     let permissions = permissions(&cases::all(), &[Grant::none()]);
     let options = Options::default().extra(&permissions);
     let server = server_trusting_with(&[&clients], options).await;

@@ -6,7 +6,11 @@ use serde_json::json;
 use super::{
     PausedRegeneration, SLOW_KEY, authority, begin, endless_leaves, leaf, leaves, names, patient,
 };
-use crate::{certificates::assert_signed_by, external_certificates, given};
+use crate::{
+    certificates::assert_signed_by,
+    external_certificates::{self, Signing},
+    given,
+};
 
 #[tokio::test]
 async fn a_kill_during_bulk_regeneration_changes_nothing() {

@@ -5,7 +5,11 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{BULK_REGENERATE, authority, leaf, names};
-use crate::{certificates::Certificate, external_certificates, given};
+use crate::{
+    certificates::Certificate,
+    external_certificates::{self, Signing},
+    given,
+};
 
 /// Sends a dry run and a real run. Asserts that both fail with the same status and error, which it returns, and that
 /// neither changes anything.

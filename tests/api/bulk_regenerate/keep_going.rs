@@ -4,7 +4,11 @@ use keywright_harness::{BadPlugin, Options, Server, Text};
 use serde_json::{Value, json};
 
 use super::{BULK_REGENERATE, authority, leaf};
-use crate::{certificates::assert_signed_by, external_certificates, given};
+use crate::{
+    certificates::assert_signed_by,
+    external_certificates::{self, Signing},
+    given,
+};
 
 /// Replaces a certificate with one whose signer is unknown, so that it can't be regenerated.
 async fn set_with_unknown_signer(server: &Server, name: &str) {

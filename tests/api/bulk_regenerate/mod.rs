@@ -6,12 +6,12 @@ mod generated_by;
 mod keep_going;
 mod signed_by;
 
-use keywright_harness::{Options, Response, Server, signal, until};
+use keywright_harness::{Options, Response, Server, TestCertificate, signal, until};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::{external_certificates::ExternalCertificate, given};
+use crate::{external_certificates::Signing, given};
 
 const BULK_REGENERATE: &str = "/api/v1/bulk-regenerate";
 
@@ -61,7 +61,7 @@ fn names(response: &Response) -> Vec<String> {
 }
 
 /// Sets so many leaves of an imported CA that regenerating them takes minutes, and returns their names.
-async fn endless_leaves(server: &Server, ca: &str, made: &ExternalCertificate) -> Vec<String> {
+async fn endless_leaves(server: &Server, ca: &str, made: &TestCertificate) -> Vec<String> {
     let leaf = made.sign_leaf("leaf");
     let value = json!({"certificate": leaf.certificate, "ca_name": ca});
     let names: Vec<String> = (0..ENDLESS_LEAVES)

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use super::{BULK_REGENERATE, authority, leaf, names};
 use crate::{
     certificates::{Certificate, assert_signed_by},
-    external_certificates, given,
+    external_certificates::{self, Signing},
+    given,
     keys::{certificate_days, with_certificate},
 };
 

@@ -1,13 +1,13 @@
 //! The field `ca` with both certificates of a CA during its rotation, and the versions that each step of the rotation
 //! adds to certificates.
 
-use keywright_harness::{Options, Server};
+use keywright_harness::{Options, Server, TestCertificate};
 use serde_json::{Value, json};
 
 use super::{CONCATENATED, both, ca, certificate, options, server};
 use crate::{
     certificates::Certificate,
-    external_certificates::{self, ExternalCertificate},
+    external_certificates::{self, Signing},
     given::{self, generate_certificate},
 };
 
@@ -72,7 +72,7 @@ async fn responses_contain_both_ca_versions_the_signing_one_first() {
 async fn a_key_in_the_text_of_a_ca_is_not_in_other_credentials() {
     let server = server(CONCATENATED).await;
     let [root, next] = [(); 2].map(|()| external_certificates::authority("root"));
-    let with_key = |ca: &ExternalCertificate| {
+    let with_key = |ca: &TestCertificate| {
         let text = format!("{}{}", ca.private_key, ca.certificate);
         json!({"certificate": text, "private_key": ca.private_key})
     };

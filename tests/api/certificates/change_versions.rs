@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Certificate, array, ids, summary, transitional};
 use crate::{
-    external_certificates::{another_private_key, authority, self_signed_leaf},
+    external_certificates::{Signing, another_private_key, authority, self_signed_leaf},
     given,
 };
 

@@ -4,7 +4,10 @@ use keywright_harness::Server;
 use serde_json::{Value, json};
 
 use super::{CERTIFICATES, Certificate, ids, summary};
-use crate::{external_certificates::authority, given};
+use crate::{
+    external_certificates::{Signing, authority},
+    given,
+};
 
 // `GET /api/v1/certificates`.
 

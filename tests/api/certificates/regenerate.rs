@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Certificate, assert_signed_by, ids, transitional};
 use crate::{
-    external_certificates::authority,
+    external_certificates::{Signing, authority},
     given,
     keys::{certificate_days, certificate_key_bits},
 };

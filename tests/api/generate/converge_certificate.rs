@@ -9,7 +9,7 @@ use super::converge::{
 };
 use crate::{
     certificates::Certificate,
-    external_certificates::{DURATION_DAYS, authority, self_signed_leaf},
+    external_certificates::{DURATION_DAYS, Signing, authority, self_signed_leaf},
     given,
 };
 

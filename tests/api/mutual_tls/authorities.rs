@@ -2,14 +2,14 @@
 
 use std::{fs, path::Path};
 
-use keywright_harness::{Options, Server, Text, key_file};
+use keywright_harness::{Options, Server, TestCertificate, Text, der::certificate, key_file};
 use rcgen::{CertificateParams, IsCa, date_time_ymd};
 use tempfile::TempDir;
 
 use super::{
     ACCEPTED, ACTOR, AUTHORITIES_FILE, Caller, UNIT, UNKNOWN_AUTHORITY, VERSIONS, another_client,
     assert_result, authority_and_server,
-    issued::{Authority, Contents, Holder},
+    issued::{Contents, Holder, Issuing},
     logged_actor, server_trusting, trust,
 };
 
@@ -18,10 +18,10 @@ use super::{
 #[tokio::test]
 async fn clients_of_an_expired_or_future_ca_are_refused() {
     let contents = Contents::of_client(&[&[UNIT]]);
-    let valid = Authority::root("valid");
+    let valid = TestCertificate::root("valid");
     for (what, authority) in [
-        ("expired", Authority::root_with("expired", expired)),
-        ("not valid yet", Authority::root_with("early", early)),
+        ("expired", TestCertificate::root_with("expired", expired)),
+        ("not valid yet", TestCertificate::root_with("early", early)),
     ] {
         let server = server_trusting(&[&authority, &valid]).await;
         let warned = |words: &str| {
@@ -50,7 +50,7 @@ async fn clients_of_an_expired_or_future_ca_are_refused() {
 
 #[tokio::test]
 async fn a_ca_with_an_expired_and_a_renewed_certificate_is_trusted() {
-    let old = Authority::root_with("clients", expired);
+    let old = TestCertificate::root_with("clients", expired);
     let new = old.renewed_with(|parameters| parameters.not_after = date_time_ymd(2200, 1, 1));
     let holder = old.issue(&Contents::of_client(&[&[UNIT]]));
     for authorities in [[&old, &new], [&new, &old]] {
@@ -61,14 +61,14 @@ async fn a_ca_with_an_expired_and_a_renewed_certificate_is_trusted() {
 
 #[tokio::test]
 async fn a_non_ca_certificate_is_refused_at_start_and_on_reload() {
-    let authority = Authority::root("clients");
+    let authority = TestCertificate::root("clients");
     for not_a_ca in [IsCa::NoCa, IsCa::ExplicitNoCa] {
-        let not_a_ca = Authority::root_with("a client", |parameters| {
+        let not_a_ca = TestCertificate::root_with("a client", |parameters| {
             parameters.is_ca = not_a_ca;
         });
         let directory = TempDir::new().unwrap();
         let file = directory.path().join("authorities.pem");
-        fs::write(&file, authority.pem() + &not_a_ca.pem()).unwrap();
+        fs::write(&file, authority.certificate.clone() + &not_a_ca.certificate).unwrap();
         let options = Options::default().environment(
             "KEYWRIGHT_SERVER__TLS__CLIENT_AUTHORITIES",
             file.to_str().unwrap(),
@@ -100,7 +100,7 @@ fn early(parameters: &mut CertificateParams) {
 #[tokio::test]
 async fn without_client_cas_no_client_certificate_is_requested() {
     let server = Server::reused().await;
-    let holder = Authority::root("clients").issue(&Contents::of_client(&[&[UNIT]]));
+    let holder = TestCertificate::root("clients").issue(&Contents::of_client(&[&[UNIT]]));
     for version in VERSIONS {
         // The client would present its certificate if the server requested it.
         let mut connection = Caller::new(Some(&holder), version).connect(&server);
@@ -130,7 +130,7 @@ async fn without_client_cas_sessions_are_resumed() {
 
 #[tokio::test]
 async fn reloaded_cas_apply_to_open_connections() {
-    let (old, new) = (Authority::root("old"), Authority::root("new"));
+    let (old, new) = (TestCertificate::root("old"), TestCertificate::root("new"));
     let server = server_trusting(&[&old]).await;
     let contents = Contents::of_client(&[&[UNIT]]);
     let (of_old, of_new) = (old.issue(&contents), new.issue(&contents));
@@ -167,27 +167,30 @@ async fn reloaded_cas_apply_to_open_connections() {
 
 #[tokio::test]
 async fn a_reloaded_certificate_applies_to_new_connections_only() {
-    let authority = Authority::root("servers");
+    let authority = TestCertificate::root("servers");
     let (first, second) = (
         authority.issue(&Contents::of_server()),
         authority.issue(&Contents::of_server()),
     );
     let server = server_with_own_files().await;
     for version in VERSIONS {
-        let trusted = fs::read_to_string(key_file("ca.pem")).unwrap() + &authority.pem();
+        let trusted = fs::read_to_string(key_file("ca.pem")).unwrap() + &authority.certificate;
         let caller = Caller::trusting(&trusted, None, version);
         write_server_files(server.directory(), &first);
         server.reload_tls_files().await;
         let mut open = caller.connect(&server);
         open.get("/health", None).unwrap().expect(200);
-        assert_eq!(open.server_certificate(), first.chain[0]);
+        assert_eq!(*open.server_certificate(), certificate(&first.chain));
 
         write_server_files(server.directory(), &second);
         server.reload_tls_files().await;
         open.get("/health", None).unwrap().expect(200);
         let mut opened_since = caller.connect(&server);
         opened_since.get("/health", None).unwrap().expect(200);
-        assert_eq!(opened_since.server_certificate(), second.chain[0]);
+        assert_eq!(
+            *opened_since.server_certificate(),
+            certificate(&second.chain)
+        );
         assert!(!opened_since.is_resumed());
     }
 }
@@ -224,18 +227,18 @@ async fn unusable_files_leave_the_previous_cas_in_effect() {
 #[tokio::test]
 async fn a_mismatched_key_leaves_key_and_certificate_unchanged() {
     let server = server_with_own_files().await;
-    let authority = Authority::root("servers");
+    let authority = TestCertificate::root("servers");
     let [one, other] = [(); 2].map(|()| authority.issue(&Contents::of_server()));
     let directory = server.directory();
     for (certificate, key) in [
-        (one.chain_pem(), other.key_pem()),
-        (one.chain_pem(), String::new()),
-        (one.chain_pem(), "a key".to_owned()),
-        (String::new(), one.key_pem()),
-        (one.key_pem(), one.key_pem()),
+        (&*one.chain, &*other.key),
+        (&one.chain, ""),
+        (&one.chain, "a key"),
+        ("", &one.key),
+        (&one.key, &one.key),
     ] {
         fs::write(directory.join("server.pem"), certificate).unwrap();
-        fs::write(directory.join("server-key.pem"), &key).unwrap();
+        fs::write(directory.join("server-key.pem"), key).unwrap();
         let line = server.reload_tls_files().await;
         line.assert_contains("\"ERROR\"");
         line.assert_contains("server");
@@ -243,7 +246,7 @@ async fn a_mismatched_key_leaves_key_and_certificate_unchanged() {
         let mut connection = Caller::new(None, VERSIONS[1]).connect(&server);
         connection.get("/health", None).unwrap().expect(200);
     }
-    for key in [one.key_pem(), other.key_pem()] {
+    for key in [one.key, other.key] {
         let secret = key.lines().nth(1).unwrap();
         assert!(!server.log().contains(secret));
     }
@@ -262,6 +265,6 @@ async fn server_with_own_files() -> Server {
 }
 
 fn write_server_files(directory: &Path, holder: &Holder) {
-    fs::write(directory.join("server.pem"), holder.chain_pem()).unwrap();
-    fs::write(directory.join("server-key.pem"), holder.key_pem()).unwrap();
+    fs::write(directory.join("server.pem"), &holder.chain).unwrap();
+    fs::write(directory.join("server-key.pem"), &holder.key).unwrap();
 }

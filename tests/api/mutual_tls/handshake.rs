@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use keywright_harness::{Commanded, Options, Server, Text, is_available, key_file};
+use keywright_harness::{
+    Commanded, Options, Server, TestCertificate, Text, is_available, key_file,
+};
 use rcgen::{
     BasicConstraints, CustomExtension,
     ExtendedKeyUsagePurpose::{Any, ClientAuth, ServerAuth},
@@ -15,7 +17,7 @@ use rustls::{AlertDescription, Error, version::TLS13};
 use super::{
     ACCEPTED, Caller, Expected, OTHER_UNIT, UNIT, UNKNOWN_AUTHORITY, VERSIONS, assert_result,
     authority_and_server,
-    issued::{Authority, Contents, Holder},
+    issued::{Contents, Holder, Issuing},
     server_trusting, server_trusting_with,
 };
 
@@ -27,10 +29,9 @@ const CERTIFICATE_UNKNOWN: Expected = Expected::Alert(AlertDescription::Certific
 async fn a_certificate_of_an_untrusted_ca_fails_the_handshake() {
     let (authority, server) = authority_and_server().await;
     let contents = Contents::of_client(&[&[UNIT]]);
-    let other = Authority::root("others");
-    let namesake = Authority::root("clients");
-    let server_certificate = fs::read_to_string(key_file("server.pem")).unwrap();
-    let server_key = fs::read_to_string(key_file("server-key.pem")).unwrap();
+    let other = TestCertificate::root("others");
+    let namesake = TestCertificate::root("clients");
+    let key = |name| fs::read_to_string(key_file(name)).unwrap();
     for (what, holder, expected) in [
         ("of the trusted CA", authority.issue(&contents), ACCEPTED),
         ("of another CA", other.issue(&contents), UNKNOWN_AUTHORITY),
@@ -42,7 +43,10 @@ async fn a_certificate_of_an_untrusted_ca_fails_the_handshake() {
         ("self-signed", contents.self_signed(), UNKNOWN_AUTHORITY),
         (
             "of the CA that signed the server's certificate",
-            Holder::of_pem(&server_certificate, &server_key),
+            Holder {
+                chain: key("server.pem"),
+                key: key("server-key.pem"),
+            },
             UNKNOWN_AUTHORITY,
         ),
         (
@@ -96,7 +100,7 @@ async fn an_expired_certificate_of_an_untrusted_ca_is_refused() {
     let (_, server) = authority_and_server().await;
     let expired = Contents::of_client(&[&[UNIT]])
         .with(|parameters| parameters.not_after = date_time_ymd(2021, 1, 1));
-    let holder = Authority::root("others").issue(&expired);
+    let holder = TestCertificate::root("others").issue(&expired);
     assert_result(
         &server,
         "expired, of another CA",
@@ -107,7 +111,7 @@ async fn an_expired_certificate_of_an_untrusted_ca_is_refused() {
 
 #[tokio::test]
 async fn a_chain_must_be_sent_up_to_a_trusted_ca() {
-    let root = Authority::root("clients");
+    let root = TestCertificate::root("clients");
     let middle = root.below("middle", &[]);
     let lower = middle.below("lower", &[]);
     let server = server_trusting(&[&root]).await;
@@ -159,7 +163,7 @@ async fn a_chain_must_be_sent_up_to_a_trusted_ca() {
 
 #[tokio::test]
 async fn an_intermediate_ca_may_be_trusted_alone() {
-    let root = Authority::root("root");
+    let root = TestCertificate::root("root");
     let middle = root.below("middle", &[]);
     let server = server_trusting(&[&middle]).await;
     let contents = Contents::of_client(&[&[UNIT]]);
@@ -197,7 +201,7 @@ async fn an_intermediate_ca_with_key_usage_must_allow_signing() {
         ("revocation lists", &[CrlSign], UNKNOWN_AUTHORITY),
         ("handshakes", &[DigitalSignature], UNKNOWN_AUTHORITY),
     ] {
-        let middle = root.below_with("middle", |parameters| {
+        let middle = root.authority_with("middle", |parameters| {
             parameters.key_usages = usages.to_vec();
         });
         let holder = middle.issue(&contents).sending(&middle);
@@ -227,7 +231,7 @@ async fn a_ca_certificate_is_not_a_client_identity() {
 #[tokio::test]
 async fn a_certificate_signed_by_a_client_is_not_trusted() {
     let (root, server) = authority_and_server().await;
-    let client = root.below_with("a client", |parameters| {
+    let client = root.authority_with("a client", |parameters| {
         parameters.is_ca = IsCa::ExplicitNoCa;
     });
     let forged = client
@@ -240,16 +244,18 @@ async fn a_certificate_signed_by_a_client_is_not_trusted() {
 async fn a_certificate_presented_without_its_key_is_refused() {
     let (authority, server) = authority_and_server().await;
     let contents = Contents::of_client(&[&[UNIT]]);
-    let stolen = authority.issue(&contents);
-    let stolen = stolen.with_the_key_of(authority.issue(&contents));
+    let stolen = Holder {
+        key: authority.issue(&contents).key,
+        ..authority.issue(&contents)
+    };
     let refused = Expected::Alert(AlertDescription::DecryptError);
     assert_result(&server, "another key", &stolen, refused);
 }
 
 #[tokio::test]
 async fn a_client_that_keeps_sending_still_reads_the_alert() {
-    let server = server_trusting(&[&Authority::root("clients")]).await;
-    let stranger = Authority::root("others").issue(&Contents::of_client(&[&[UNIT]]));
+    let server = server_trusting(&[&TestCertificate::root("clients")]).await;
+    let stranger = TestCertificate::root("others").issue(&Contents::of_client(&[&[UNIT]]));
     // In TLS 1.2, a refused client has not completed the handshake and sends nothing.
     let mut connection = Caller::new(Some(&stranger), &TLS13).connect(&server);
     connection.send_regardless(20).unwrap();
@@ -261,14 +267,14 @@ async fn a_client_that_keeps_sending_still_reads_the_alert() {
 async fn chain_constraints_are_enforced() {
     let (root, server) = authority_and_server().await;
     let contents = Contents::of_client(&[&[UNIT]]);
-    let short = root.below_with("short", |parameters| {
+    let short = root.authority_with("short", |parameters| {
         parameters.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     });
     let too_deep = short.below("too deep", &[]);
-    let expired = root.below_with("expired", |parameters| {
+    let expired = root.authority_with("expired", |parameters| {
         parameters.not_after = date_time_ymd(2021, 1, 1);
     });
-    let constrained = root.below_with("constrained", |parameters| {
+    let constrained = root.authority_with("constrained", |parameters| {
         parameters.name_constraints = Some(NameConstraints {
             permitted_subtrees: vec![GeneralSubtree::DnsName("example.org".to_owned())],
             excluded_subtrees: Vec::new(),
@@ -330,7 +336,7 @@ async fn chain_constraints_are_enforced() {
 async fn a_trusted_ca_limits_the_length_of_paths() {
     let contents = Contents::of_client(&[&[UNIT]]);
     for (length_max, middle_result) in [(0, CERTIFICATE_UNKNOWN), (1, ACCEPTED)] {
-        let root = Authority::root_with("constrained", |parameters| {
+        let root = TestCertificate::root_with("constrained", |parameters| {
             parameters.is_ca = IsCa::Ca(BasicConstraints::Constrained(length_max));
         });
         let server = server_trusting(&[&root]).await;
@@ -357,7 +363,7 @@ async fn a_client_may_send_up_to_6_ca_certificates() {
     for (count, expected) in [(6, ACCEPTED), (7, CERTIFICATE_UNKNOWN)] {
         let holder = middle.issue(&contents).sending(&middle);
         // CAs of the same name could be ordered in many ways.
-        let others = (1..count).map(|_| Authority::root("other"));
+        let others = (1..count).map(|_| TestCertificate::root("other"));
         let holder = others.fold(holder, |holder, other| holder.sending(&other));
         assert_result(&server, &count.to_string(), &holder, expected);
     }
@@ -366,9 +372,9 @@ async fn a_client_may_send_up_to_6_ca_certificates() {
 #[tokio::test]
 async fn several_cas_are_trusted() {
     let authorities = [
-        Authority::root("one"),
-        Authority::root("two"),
-        Authority::root("one"),
+        TestCertificate::root("one"),
+        TestCertificate::root("two"),
+        TestCertificate::root("one"),
     ];
     let server = server_trusting(&authorities.each_ref()).await;
     for authority in &authorities {
@@ -400,7 +406,10 @@ async fn the_trusted_cas_are_named_to_clients() {
     if !is_available("openssl") {
         return;
     }
-    let authorities = [Authority::root("clients"), Authority::root("other clients")];
+    let authorities = [
+        TestCertificate::root("clients"),
+        TestCertificate::root("other clients"),
+    ];
     let server = server_trusting(&authorities.each_ref()).await;
     for version in OPENSSL_VERSIONS {
         let reported = connect(&server, version, None);
@@ -446,8 +455,8 @@ fn connect(server: &Server, version: &str, holder: Option<&Holder>) -> String {
     let file = |name| server.directory().join(name).display().to_string();
     let (chain, key) = (file("client.pem"), file("client-key.pem"));
     if let Some(holder) = holder {
-        fs::write(&chain, holder.chain_pem()).unwrap();
-        fs::write(&key, holder.key_pem()).unwrap();
+        fs::write(&chain, &holder.chain).unwrap();
+        fs::write(&key, &holder.key).unwrap();
         arguments.extend(["-cert", &chain, "-key", &key]);
     }
     let request = "GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";
@@ -459,7 +468,7 @@ fn connect(server: &Server, version: &str, holder: Option<&Holder>) -> String {
 
 #[tokio::test]
 async fn each_client_certificate_failure_is_counted_separately() {
-    let authority = Authority::root("clients");
+    let authority = TestCertificate::root("clients");
     let server = server_trusting_with(&[&authority], Options::default().watched()).await;
     let contents = || Contents::of_client(&[&[UNIT]]);
     let expired = contents().with(|parameters| parameters.not_after = date_time_ymd(2021, 1, 1));
@@ -471,7 +480,7 @@ async fn each_client_certificate_failure_is_counted_separately() {
         (
             handshakes,
             "client_certificate_issuer_unknown",
-            Authority::root("others").issue(&contents()),
+            TestCertificate::root("others").issue(&contents()),
         ),
         (
             handshakes,

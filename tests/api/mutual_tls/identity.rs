@@ -2,14 +2,14 @@
 
 use std::time::{Duration, SystemTime};
 
-use keywright_harness::{Options, Server, Text, until_some};
+use keywright_harness::{Options, Server, TestCertificate, Text, until_some};
 use rcgen::ExtendedKeyUsagePurpose::{Any, ClientAuth, CodeSigning, ServerAuth};
 use reqwest::Method;
 
 use super::{
     ACCEPTED, ACTOR, Caller, Connection, Expected, OTHER_UNIT, UNIT, VERSIONS, another_client,
     assert_result, authority_and_server,
-    issued::{Authority, Contents, Holder},
+    issued::{Contents, Holder, Issuing},
     logged_actor, server_trusting_with,
 };
 use crate::audit::events_of;
@@ -299,7 +299,7 @@ async fn a_certificate_expiring_on_an_open_connection_is_refused() {
     };
     expect_refusal_from_expiry(&server, expiring).await;
     let below_expiring_authority = |soon: SystemTime| {
-        let middle = authority.below_with("middle", |parameters| {
+        let middle = authority.authority_with("middle", |parameters| {
             parameters.not_after = soon.into();
         });
         let holder = middle.issue(&Contents::of_client(&[&[UNIT]]));
@@ -361,7 +361,7 @@ async fn a_certificate_holder_is_audited_by_organizational_unit() {
 
 #[tokio::test]
 async fn without_a_provider_or_key_only_certificates_are_accepted() {
-    let authority = Authority::root("clients");
+    let authority = TestCertificate::root("clients");
     let server = server_trusting_with(&[&authority], Options::default().without_tokens()).await;
     let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
     assert_result(&server, "a certificate", &holder, ACCEPTED);
@@ -380,7 +380,7 @@ async fn without_a_provider_or_key_only_certificates_are_accepted() {
 
 #[tokio::test]
 async fn certificates_are_accepted_while_the_provider_is_unreachable() {
-    let authority = Authority::root("clients");
+    let authority = TestCertificate::root("clients");
     let unreachable = Options::default().identity_provider("https://127.0.0.1:1/identity");
     let server = server_trusting_with(&[&authority], unreachable).await;
     let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));

@@ -1,26 +1,16 @@
 //! Client and server certificates that test CAs issue.
 
-use std::fmt::Write;
-
-use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair, SigningKey,
+use keywright_harness::{
+    TestCertificate, contents,
+    der::{Node, OBJECT_IDENTIFIER, SEQUENCE, SET, UTF8_STRING, certificate, certificate_pem},
 };
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, pem::PemObject};
-use x509_parser::prelude::{FromDer, X509Certificate};
+use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, KeyPair, SanType};
 
-/// A test CA. Whether it is trusted depends on the server's configuration.
-pub(crate) struct Authority {
-    parameters: CertificateParams,
-    key: KeyPair,
-    certificate: CertificateDer<'static>,
-}
-
-/// The certificate and key that a client or server presents.
+/// The certificate and key that a client or server presents, in PEM.
 pub(crate) struct Holder {
     /// Its own certificate, followed by the CA certificates that it sends.
-    pub(crate) chain: Vec<CertificateDer<'static>>,
-    key: KeyPair,
+    pub(crate) chain: String,
+    pub(crate) key: String,
 }
 
 #[derive(Clone)]
@@ -33,132 +23,52 @@ pub(crate) struct Contents {
     parameters: CertificateParams,
 }
 
-impl Authority {
-    /// Generates a self-signed CA.
-    pub(crate) fn root(common_name: &str) -> Self {
-        Self::root_with(common_name, |_| {})
-    }
-
-    /// Generates a self-signed CA with changed contents.
-    pub(crate) fn root_with(
-        common_name: &str,
-        change: impl FnOnce(&mut CertificateParams),
-    ) -> Self {
-        let parameters = authority_parameters(common_name);
-        Self::self_signed(parameters, KeyPair::generate().unwrap(), change)
-    }
-
-    /// Returns the same CA with a new certificate for its name and key.
-    pub(crate) fn renewed_with(&self, change: impl FnOnce(&mut CertificateParams)) -> Self {
-        let key = KeyPair::from_pem(&self.key.serialize_pem()).unwrap();
-        Self::self_signed(self.parameters.clone(), key, change)
-    }
-
-    fn self_signed(
-        mut parameters: CertificateParams,
-        key: KeyPair,
-        change: impl FnOnce(&mut CertificateParams),
-    ) -> Self {
-        change(&mut parameters);
-        let certificate = parameters.self_signed(&key).unwrap().der().clone();
-        Self {
-            parameters,
-            key,
-            certificate,
-        }
-    }
-
+/// A test CA that issues certificates to clients. Whether it is trusted depends on the server's configuration.
+pub(crate) trait Issuing {
     /// Generates an intermediate CA with these extended key usages; unrestricted if the list is empty.
-    pub(crate) fn below(&self, common_name: &str, purposes: &[ExtendedKeyUsagePurpose]) -> Self {
-        self.below_with(common_name, |parameters| {
+    fn below(&self, common_name: &str, purposes: &[ExtendedKeyUsagePurpose]) -> Self;
+
+    fn issue(&self, contents: &Contents) -> Holder;
+
+    /// Presents the CA's own certificate as a client certificate.
+    fn as_holder(&self) -> Holder;
+}
+
+impl Issuing for TestCertificate {
+    fn below(&self, common_name: &str, purposes: &[ExtendedKeyUsagePurpose]) -> Self {
+        self.authority_with(common_name, |parameters| {
             parameters.extended_key_usages = purposes.to_vec();
         })
     }
 
-    /// Generates an intermediate CA with changed contents.
-    pub(crate) fn below_with(
-        &self,
-        common_name: &str,
-        change: impl FnOnce(&mut CertificateParams),
-    ) -> Self {
-        let key = KeyPair::generate().unwrap();
-        let mut parameters = authority_parameters(common_name);
-        change(&mut parameters);
-        let certificate = parameters.signed_by(&key, &self.issuer()).unwrap();
-        Self {
-            parameters,
-            key,
-            certificate: certificate.der().clone(),
-        }
+    fn issue(&self, contents: &Contents) -> Holder {
+        let parameters = contents.parameters.clone();
+        contents.complete(
+            &self.sign(parameters, KeyPair::generate().unwrap()),
+            &self.key,
+        )
     }
 
-    pub(crate) fn issue(&self, contents: &Contents) -> Holder {
-        let key = KeyPair::generate().unwrap();
-        let certificate = contents.parameters.signed_by(&key, &self.issuer()).unwrap();
+    fn as_holder(&self) -> Holder {
         Holder {
-            chain: vec![contents.complete(certificate.der(), &self.key)],
-            key,
+            chain: self.certificate.clone(),
+            key: self.private_key.clone(),
         }
-    }
-
-    pub(crate) fn pem(&self) -> String {
-        pem(&self.certificate)
-    }
-
-    /// Presents the CA's own certificate as a client certificate.
-    pub(crate) fn as_holder(&self) -> Holder {
-        Holder {
-            chain: vec![self.certificate.clone()],
-            key: KeyPair::from_pem(&self.key.serialize_pem()).unwrap(),
-        }
-    }
-
-    fn issuer(&self) -> Issuer<'_, &KeyPair> {
-        Issuer::from_params(&self.parameters, &self.key)
     }
 }
 
 impl Holder {
     /// Also presents a CA's certificate.
-    pub(crate) fn sending(mut self, authority: &Authority) -> Self {
-        self.chain.push(authority.certificate.clone());
+    pub(crate) fn sending(mut self, authority: &TestCertificate) -> Self {
+        self.chain.push_str(&authority.certificate);
         self
-    }
-
-    /// Returns the same certificates with another holder's key.
-    pub(crate) fn with_the_key_of(self, other: Self) -> Self {
-        Self {
-            chain: self.chain,
-            key: other.key,
-        }
-    }
-
-    /// Parses a certificate chain and a private key, both PEM.
-    pub(crate) fn of_pem(chain: &str, key: &str) -> Self {
-        let chain = CertificateDer::pem_slice_iter(chain.as_bytes());
-        Self {
-            chain: chain.map(Result::unwrap).collect(),
-            key: KeyPair::from_pem(key).unwrap(),
-        }
-    }
-
-    pub(crate) fn key(&self) -> PrivateKeyDer<'static> {
-        PrivatePkcs8KeyDer::from(self.key.serialize_der()).into()
-    }
-
-    pub(crate) fn chain_pem(&self) -> String {
-        self.chain.iter().map(pem).collect()
-    }
-
-    pub(crate) fn key_pem(&self) -> String {
-        self.key.serialize_pem()
     }
 }
 
 impl Contents {
     /// Returns the contents of a client's certificate, with these relative distinguished names of organizational units.
     pub(crate) fn of_client(units: &[&[&str]]) -> Self {
-        let mut parameters = parameters("instance");
+        let mut parameters = contents("instance");
         parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         Self {
             units: units
@@ -172,8 +82,8 @@ impl Contents {
 
     /// Returns the contents of the certificate of a server on the loopback address.
     pub(crate) fn of_server() -> Self {
-        let mut parameters = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
-        parameters.distinguished_name = name("server");
+        let mut parameters = contents("server");
+        parameters.subject_alt_names = vec![SanType::IpAddress([127, 0, 0, 1].into())];
         parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         Self {
             units: Vec::new(),
@@ -199,51 +109,31 @@ impl Contents {
     /// Returns a self-signed certificate with these contents.
     pub(crate) fn self_signed(&self) -> Holder {
         let key = KeyPair::generate().unwrap();
-        let certificate = self.parameters.self_signed(&key).unwrap();
+        let certificate = TestCertificate::self_signed(self.parameters.clone(), key);
+        self.complete(&certificate, &certificate.key)
+    }
+
+    /// Adds the units to the subject and signs again: rcgen can't write several units, or several attributes in one relative
+    /// distinguished name.
+    fn complete(&self, issued: &TestCertificate, signer: &KeyPair) -> Holder {
+        let mut completed = Node::parse(&certificate(&issued.certificate));
+        let units = self.units.iter().map(|units| self.relative_name(units));
+        completed.at(SUBJECT).nodes().extend(units);
         Holder {
-            chain: vec![self.complete(certificate.der(), &key)],
-            key,
+            chain: certificate_pem(&completed.signed_again(signer)),
+            key: issued.private_key.clone(),
         }
     }
 
-    /// Inserts the units after the subject's common name and signs again: rcgen cannot write several units, or several
-    /// attributes in one relative distinguished name.
-    fn complete(
-        &self,
-        certificate: &CertificateDer<'_>,
-        signer: &KeyPair,
-    ) -> CertificateDer<'static> {
-        let (_, parsed) = X509Certificate::from_der(certificate).unwrap();
-        let subject = parsed.subject().as_raw();
-        let mut names = content(subject).to_vec();
-        names.extend(
-            self.units
-                .iter()
-                .flat_map(|units| self.relative_name(units)),
-        );
-        let body = content(parsed.tbs_certificate.as_ref());
-        // A self-signed certificate contains its subject twice; the first is the issuer.
-        let at = (0..body.len())
-            .rev()
-            .find(|at| body[*at..].starts_with(subject))
-            .unwrap();
-        let (before, after) = (&body[..at], &body[at + subject.len()..]);
-        let names = element(SEQUENCE, &names);
-        let body = element(SEQUENCE, &[before, &names, after].concat());
-        let signature = [&[0][..], &signer.sign(&body).unwrap()].concat();
-        let signature = element(BIT_STRING, &signature);
-        let parts = [&body, ECDSA_WITH_SHA256, &signature].concat();
-        CertificateDer::from(element(SEQUENCE, &parts))
-    }
-
-    fn relative_name(&self, units: &[String]) -> Vec<u8> {
+    fn relative_name(&self, units: &[String]) -> Node {
         let attribute = |unit: &String| {
-            let value = element(self.unit_tag, &encoded(unit, self.unit_tag));
-            element(SEQUENCE, &[ORGANIZATIONAL_UNIT, &value].concat())
+            let value = Node::new(self.unit_tag, &encoded(unit, self.unit_tag));
+            let kind = Node::new(OBJECT_IDENTIFIER, ORGANIZATIONAL_UNIT);
+            Node::of(SEQUENCE, vec![kind, value])
         };
         let mut attributes: Vec<_> = units.iter().map(attribute).collect();
-        attributes.sort();
-        element(SET, &attributes.concat())
+        attributes.sort_by_cached_key(Node::to_der);
+        Node::of(SET, attributes)
     }
 }
 
@@ -259,62 +149,11 @@ fn encoded(text: &str, tag: u8) -> Vec<u8> {
     }
 }
 
-fn authority_parameters(common_name: &str) -> CertificateParams {
-    let mut parameters = parameters(common_name);
-    parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    parameters
-}
-
-fn parameters(common_name: &str) -> CertificateParams {
-    let mut parameters = CertificateParams::default();
-    parameters.distinguished_name = name(common_name);
-    parameters
-}
-
-fn name(common_name: &str) -> DistinguishedName {
-    let mut name = DistinguishedName::new();
-    name.push(DnType::CommonName, common_name);
-    name
-}
-
-fn pem(certificate: &CertificateDer<'_>) -> String {
-    let mut text = String::from("-----BEGIN CERTIFICATE-----\n");
-    let encoded = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, certificate);
-    for line in encoded.as_bytes().chunks(64) {
-        writeln!(text, "{}", std::str::from_utf8(line).unwrap()).unwrap();
-    }
-    text + "-----END CERTIFICATE-----\n"
-}
-
-fn element(tag: u8, content: &[u8]) -> Vec<u8> {
-    let length = content.len().to_be_bytes();
-    let head = match content.len() {
-        ..0x80 => vec![tag, length[7]],
-        0x80..0x100 => vec![tag, 0x81, length[7]],
-        _ => vec![tag, 0x82, length[6], length[7]],
-    };
-    [&head, content].concat()
-}
-
-fn content(element: &[u8]) -> &[u8] {
-    let length_bytes = match element[1] {
-        ..0x80 => 0,
-        long => usize::from(long & 0x7f),
-    };
-    &element[2 + length_bytes..]
-}
-
-const BIT_STRING: u8 = 0x03;
 const UNIVERSAL_STRING: u8 = 0x1c;
 const BMP_STRING: u8 = 0x1e;
-const UTF8_STRING: u8 = 0x0c;
-const SEQUENCE: u8 = 0x30;
-const SET: u8 = 0x31;
 
-/// The object identifier 2.5.4.11, in DER.
-const ORGANIZATIONAL_UNIT: &[u8] = &[0x06, 0x03, 0x55, 0x04, 0x0b];
+/// The path to the subject of a certificate.
+const SUBJECT: &[usize] = &[0, 5];
 
-/// The algorithm identifier of signatures by the keys that are generated here, in DER.
-const ECDSA_WITH_SHA256: &[u8] = &[
-    0x30, 0x0a, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02,
-];
+/// The object identifier 2.5.4.11.
+const ORGANIZATIONAL_UNIT: &[u8] = &[0x55, 0x04, 0x0b];

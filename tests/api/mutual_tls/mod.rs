@@ -13,20 +13,20 @@ use std::{
 };
 
 use issued::Holder;
-use keywright_harness::{Options, Response, Server, key_file, tls_error};
+use keywright_harness::{Options, Response, Server, TestCertificate, key_file, tls_error};
 use reqwest::{Client, Identity};
 use rustls::{
     AlertDescription, ClientConfig, ClientConnection, Error, HandshakeKind, RootCertStore,
     StreamOwned, SupportedProtocolVersion,
     crypto::aws_lc_rs::sign::any_supported_type,
-    pki_types::{CertificateDer, ServerName, pem::PemObject},
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
     sign::{CertifiedKey, SingleCertAndKey},
     version::{TLS12, TLS13},
 };
 use serde_json::Value;
 use tempfile::TempDir;
 
-pub(crate) use issued::{Authority, Contents};
+pub(crate) use issued::{Contents, Issuing};
 
 use crate::given;
 
@@ -59,19 +59,22 @@ const ACCEPTED: Expected = Expected::Actor(ACTOR);
 const UNKNOWN_AUTHORITY: Expected = Expected::Alert(AlertDescription::UnknownCA);
 
 /// Starts a server that trusts one client CA.
-async fn authority_and_server() -> (Authority, Server) {
-    let authority = Authority::root("clients");
+async fn authority_and_server() -> (TestCertificate, Server) {
+    let authority = TestCertificate::root("clients");
     let server = server_trusting(&[&authority]).await;
     (authority, server)
 }
 
 /// Starts a server that trusts these client CAs.
-async fn server_trusting(authorities: &[&Authority]) -> Server {
+async fn server_trusting(authorities: &[&TestCertificate]) -> Server {
     server_trusting_with(authorities, Options::default()).await
 }
 
 /// Starts a server that trusts these client CAs, with these additional options.
-pub(crate) async fn server_trusting_with(authorities: &[&Authority], options: Options) -> Server {
+pub(crate) async fn server_trusting_with(
+    authorities: &[&TestCertificate],
+    options: Options,
+) -> Server {
     let directory = TempDir::new().unwrap();
     trust(directory.path(), authorities);
     let setting = format!("client_authorities = \"{AUTHORITIES_FILE}\"");
@@ -79,10 +82,10 @@ pub(crate) async fn server_trusting_with(authorities: &[&Authority], options: Op
 }
 
 /// Writes the file with the trusted client CAs.
-fn trust(directory: &std::path::Path, authorities: &[&Authority]) {
+fn trust(directory: &std::path::Path, authorities: &[&TestCertificate]) {
+    let authorities = authorities.iter();
     let bundle: String = authorities
-        .iter()
-        .map(|authority| authority.pem())
+        .map(|authority| &*authority.certificate)
         .collect();
     fs::write(directory.join(AUTHORITIES_FILE), bundle).unwrap();
 }
@@ -172,7 +175,7 @@ impl Caller {
 
 /// Returns a `reqwest` client, which uses HTTP/2.
 fn another_client(holder: &Holder) -> Client {
-    let identity = holder.chain_pem() + &holder.key_pem();
+    let identity = holder.chain.clone() + &holder.key;
     let identity = Identity::from_pem(identity.as_bytes()).unwrap();
     given::client(|builder| builder.identity(identity))
 }
@@ -253,6 +256,8 @@ impl Connection {
 
 /// Presents the holder's certificate and key unchecked: rustls itself would check that they match.
 fn presenting(holder: &Holder) -> SingleCertAndKey {
-    let key = any_supported_type(&holder.key()).unwrap();
-    SingleCertAndKey::from(CertifiedKey::new(holder.chain.clone(), key))
+    let key = PrivateKeyDer::from_pem_slice(holder.key.as_bytes()).unwrap();
+    let key = any_supported_type(&key).unwrap();
+    let chain = CertificateDer::pem_slice_iter(holder.chain.as_bytes());
+    SingleCertAndKey::from(CertifiedKey::new(chain.map(Result::unwrap).collect(), key))
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     certificates::{Certificate, assert_signed_by},
-    external_certificates::{authority, authority_changed, authority_for_hours},
+    external_certificates::{Signing, authority, authority_changed, authority_for_hours},
     given::{self, generate_certificate},
     keys::{certificate_days, certificate_key_bits, with_certificate},
 };

@@ -10,7 +10,7 @@ use x509_parser::certificate::X509Certificate;
 
 use crate::{
     certificates::Certificate,
-    external_certificates::{authority, authority_with},
+    external_certificates::{Signing, authority, authority_with},
     keys::{certificate_days, with_certificate},
 };
 

@@ -1,7 +1,7 @@
 //! Attacks on certificate bodies: encodings that DER forbids, structures that X.509 does not define, and rights that were
 //! not requested.
 
-use super::tree::{
+use keywright_harness::der::{
     BIT_STRING, BOOLEAN, Content, INTEGER, Length, Node, OBJECT_IDENTIFIER, OCTET_STRING, SEQUENCE,
     SET, UTC_TIME, UTF8_STRING,
 };

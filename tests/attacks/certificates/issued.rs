@@ -1,15 +1,16 @@
 //! Bodies that a hostile plugin passes to its issuer to sign.
 
 use chrono::{DateTime, Duration, Utc};
-use keywright_harness::{Commanded, Options, Server, is_available};
+use keywright_harness::{
+    Commanded, Options, Server,
+    der::{Node, SET, certificate},
+    field, is_available,
+};
 use rustls::pki_types::{CertificateDer, UnixTime};
 use serde_json::{Value, json};
 use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, KeyUsage, anchor_from_trusted_cert};
 
-use super::{
-    bodies::{self, Attack, SUBJECT, VALIDITY, put_extension, set_extension, unit},
-    tree::{Node, SET, certificate},
-};
+use super::bodies::{self, Attack, SUBJECT, VALIDITY, put_extension, set_extension, unit};
 
 /// The minimum number of malformed or overreaching bodies.
 const BODIES_MIN: usize = 109;
@@ -45,7 +46,7 @@ async fn no_malformed_or_overreaching_body_is_signed() {
 async fn well_formed_bodies_of_every_kind_are_signed() {
     let server = server().await;
     let (leaf, root) = (leaf(&server).await, root(&server).await);
-    let root_der = CertificateDer::from(certificate(&root));
+    let root_der = CertificateDer::from(certificate(field(&root, "certificate")));
     let mut files = vec![];
     for (name, change) in well_formed() {
         let (note, signed) = outcome(&server, &leaf, &change).await;
@@ -162,7 +163,8 @@ async fn leaf(server: &Server) -> Node {
 }
 
 fn body(version: &Value) -> Node {
-    Node::parse(&certificate(version)).at(&[0]).clone()
+    let pem = field(version, "certificate");
+    Node::parse(&certificate(pem)).at(&[0]).clone()
 }
 
 /// Returns the plugin's note about signing the changed body, and the certificate. The body's validity must start in the

@@ -3,10 +3,11 @@
 use std::{fs, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use keywright_harness::Server;
+use keywright_harness::{
+    Server,
+    der::{INTEGER, Node, OBJECT_IDENTIFIER, OCTET_STRING, SEQUENCE},
+};
 use serde_json::json;
-
-use super::tree::{INTEGER, Node, OBJECT_IDENTIFIER, OCTET_STRING, SEQUENCE};
 
 /// The caller needs no permission: the key is checked before the caller is authorized.
 #[tokio::test]

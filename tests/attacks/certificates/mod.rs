@@ -6,24 +6,23 @@
 mod bodies;
 mod issued;
 mod keys;
-mod tree;
 
 use std::fs;
 
-use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair};
-use base64::{Engine as _, engine::general_purpose::STANDARD};
-use keywright_harness::{Commanded, Server, is_available};
+use keywright_harness::{
+    Commanded, Server, TestCertificate,
+    der::{self, Node, certificate_pem},
+    is_available,
+};
 use rand::{RngExt, SeedableRng, rngs::ChaCha12Rng};
 use rcgen::{
     BasicConstraints, CertificateParams, CustomExtension, DnType, DnValue, ExtendedKeyUsagePurpose,
     IsCa, KeyPair, KeyUsagePurpose, SanType,
 };
-use rustls::pki_types::{PrivatePkcs8KeyDer, pem::PemObject};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use issued::assert_alive;
-use tree::{BIT_STRING, Node, SEQUENCE};
 
 /// The minimum number of mutants, and of accepted mutants: with fewer, the test would verify too little.
 const MUTANTS_MIN: usize = 567;
@@ -37,8 +36,8 @@ async fn openssl_reads_stored_certificates_and_verifies_signed_ones() {
     let server = Server::start().await;
     let key = KeyPair::generate().unwrap();
     let (authority, leaf) = (authority(&key), leaf(&key));
-    let key = key.serialize_pem();
     let mut mutants = malformed_mutants(&authority, &key);
+    let key = key.serialize_pem();
     mutants.extend(with_one_byte_changed(&authority, 400));
     mutants.extend(with_one_byte_changed(&leaf, 200));
     assert!(mutants.len() >= MUTANTS_MIN, "{}", mutants.len());
@@ -247,14 +246,9 @@ const EXTENSIONS: [(&[u64], &[u8]); 4] = [
 #[tokio::test]
 async fn a_malformed_stored_ca_is_reported_and_does_not_sign() {
     let server = Server::start().await;
-    let key = KeyPair::generate().unwrap();
-    let mut parameters = CertificateParams::default();
-    parameters
-        .distinguished_name
-        .push(DnType::CommonName, "authority");
-    parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority = parameters.self_signed(&key).unwrap();
-    let key = key.serialize_pem();
+    let authority = TestCertificate::root("authority");
+    let der = der::certificate(&authority.certificate);
+    let key = &authority.private_key;
     for (number, (malformed, part)) in [
         ("byte that is not UTF-8: subject [0, 0, 1]", "subject"),
         ("extra element: subject [0]", "subject"),
@@ -263,7 +257,7 @@ async fn a_malformed_stored_ca_is_reported_and_does_not_sign() {
     .into_iter()
     .enumerate()
     {
-        let mutants = malformed_mutants(authority.der(), &key);
+        let mutants = malformed_mutants(&der, &authority.key);
         let mutant = mutants
             .into_iter()
             .find(|mutant| mutant.name == malformed)
@@ -323,50 +317,24 @@ fn with_one_byte_changed(certificate: &[u8], count: usize) -> Vec<Mutant> {
 }
 
 /// Returns copies of the certificate, each with one malformed element and signed again with its own key.
-fn malformed_mutants(certificate: &[u8], key: &str) -> Vec<Mutant> {
+fn malformed_mutants(certificate: &[u8], key: &KeyPair) -> Vec<Mutant> {
     let certificate = Node::parse(certificate);
     let body = certificate.clone().at(&[0]).clone();
     let mut attacks = bodies::malformed(&body);
     attacks.extend(bodies::structures());
     let mutants = attacks.into_iter().map(|(name, change)| {
-        let mut body = body.clone();
-        change(&mut body);
-        mutant(name, &signed_again(&certificate, &body, key))
+        let mut certificate = certificate.clone();
+        change(certificate.at(&[0]));
+        mutant(name, &certificate.signed_again(key))
     });
     mutants.collect()
-}
-
-/// Returns the certificate with another body, signed with this key.
-fn signed_again(certificate: &Node, body: &Node, key: &str) -> Vec<u8> {
-    let key = PrivatePkcs8KeyDer::from_pem_slice(key.as_bytes()).unwrap();
-    let algorithm = &ECDSA_P256_SHA256_ASN1_SIGNING;
-    let key = EcdsaKeyPair::from_pkcs8(algorithm, key.secret_pkcs8_der()).unwrap();
-    let random = aws_lc_rs::rand::SystemRandom::new();
-    let signature = key.sign(&random, &body.to_der()).unwrap();
-    let algorithm = certificate.clone().at(&[1]).clone();
-    let bits = Node::new(BIT_STRING, &[&[0], signature.as_ref()].concat());
-    Node::of(SEQUENCE, vec![body.clone(), algorithm, bits]).to_der()
 }
 
 fn mutant(name: String, der: &[u8]) -> Mutant {
     Mutant {
         name,
-        certificate: pem(der),
+        certificate: certificate_pem(der),
     }
-}
-
-/// Returns a certificate as PEM, in lines of 64 characters.
-pub(crate) fn pem(der: &[u8]) -> String {
-    let text = STANDARD.encode(der);
-    let lines: Vec<_> = text
-        .as_bytes()
-        .chunks(64)
-        .map(String::from_utf8_lossy)
-        .collect();
-    format!(
-        "-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n",
-        lines.join("\n")
-    )
 }
 
 const SEED: u64 = 17;

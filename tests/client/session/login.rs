@@ -10,7 +10,8 @@ use std::{
 };
 
 use keywright_harness::{
-    Application, ReceivedRequest, Reply, ReservedPort, Server, Shell, Stub, Text, mint::encode,
+    Application, ReceivedRequest, Reply, ReservedPort, Server, Shell, Stub, TestCertificate, Text,
+    mint::encode,
 };
 use serde_json::json;
 
@@ -215,18 +216,15 @@ async fn a_server_without_an_identity_provider_is_reported() {
 async fn a_server_with_an_untrusted_ca_is_refused() {
     let server = Server::reused().await;
     let shell = Shell::at(&server);
-    fs::write(shell.file("other.pem"), other_authority()).unwrap();
+    fs::write(
+        shell.file("other.pem"),
+        TestCertificate::root("other").certificate,
+    )
+    .unwrap();
     let arguments = words("login --client-id developer --ca-cert other.pem");
     let run = shell.run_with(&arguments, "developer-secret").expect(6);
     assert!(run.errors.to_lowercase().contains("certificate"), "{run:?}");
     assert!(session(&shell).is_none());
-}
-
-fn other_authority() -> String {
-    let key = rcgen::KeyPair::generate().unwrap();
-    let mut parameters = rcgen::CertificateParams::default();
-    parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-    parameters.self_signed(&key).unwrap().pem()
 }
 
 const CERTIFICATE: [&str; 4] = ["--cert", "app.pem", "--key", "app-key.pem"];

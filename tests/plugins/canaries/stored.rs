@@ -1,30 +1,18 @@
 //! Values that are set or generated, their metadata and interpolated documents occur in no log or database file. Requests
 //! of every kind leave no secret in the audit trail, in either format.
 
-use keywright_harness::{Options, Server};
-use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
+use keywright_harness::{Options, Server, TestCertificate};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{Canaries, assert_absent_from_files};
 
-/// Returns a certificate whose subject is a canary, with its key.
-fn certificate(common_name: &str) -> (String, String) {
-    let mut parameters = CertificateParams::default();
-    parameters.distinguished_name = DistinguishedName::new();
-    parameters
-        .distinguished_name
-        .push(DnType::CommonName, common_name);
-    let key = KeyPair::generate().expect("a key");
-    let certificate = parameters.self_signed(&key).expect("a certificate");
-    (certificate.pem(), key.serialize_pem())
-}
-
 #[tokio::test]
 async fn set_values_are_in_no_log_or_database_file() {
     let server = Server::start().await;
     let mut canaries = Canaries::default();
-    let (pem, key) = certificate(&canaries.plant("the subject of a certificate"));
+    let certificate = TestCertificate::root(&canaries.plant("the subject of a certificate"));
+    let (pem, key) = (certificate.certificate, certificate.private_key);
     canaries.watch("the certificate", pem.lines().nth(2).unwrap());
     canaries.watch(
         "the private key of a certificate",

@@ -10,7 +10,7 @@ use std::{
 };
 
 use keywright_harness::{
-    Commanded, ReceivedRequest, Reply, Stub, Text, digest, key_file, run_program,
+    Commanded, ReceivedRequest, Reply, Stub, TestCertificate, Text, digest, key_file, run_program,
 };
 
 use super::{Workshop, assert_refused, manifest, path, protected};
@@ -208,12 +208,7 @@ fn untrusted_certificate_is_rejected() {
     let host = stub.url().replace("https://", "");
     let reference = format!("oci://{host}/plain@{}", digest(b""));
     let other = workshop.path("other.pem");
-    let key = rcgen::KeyPair::generate().unwrap();
-    let certificate = rcgen::CertificateParams::new(Vec::new())
-        .unwrap()
-        .self_signed(&key)
-        .unwrap();
-    fs::write(&other, certificate.pem()).unwrap();
+    fs::write(&other, TestCertificate::root("other").certificate).unwrap();
     let section = format!(
         "[[registry.hosts]]\nhost = \"{host}\"\nplain_http = false\ntrusted_authorities = \"{}\"",
         other.display()

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use keywright_harness::{Server, Text};
-use rcgen::{
-    BasicConstraints, CertificateParams, DnType, IsCa, PKCS_RSA_SHA256, PublicKeyData,
-    SignatureAlgorithm, SigningKey,
+use keywright_harness::{
+    Server, Text, authority_contents,
+    der::{INTEGER, Node, SEQUENCE},
 };
+use rcgen::{PKCS_RSA_SHA256, PublicKeyData, SignatureAlgorithm, SigningKey};
 use serde_json::{Value, json};
 
 use super::{Identity, Openssl, P256, rsa_8192};
@@ -234,18 +234,14 @@ struct HostileKey(Vec<u8>);
 
 impl HostileKey {
     fn new(modulus: &[u8], exponent: &[u8]) -> Self {
-        let numbers = [integer(modulus), integer(exponent)].concat();
-        Self(element(0x30, &numbers))
+        let numbers = vec![integer(modulus), integer(exponent)];
+        Self(Node::of(SEQUENCE, numbers).to_der())
     }
 
     /// Returns a CA with this key, in PEM.
     fn authority(&self) -> String {
-        let mut parameters = CertificateParams::default();
-        parameters
-            .distinguished_name
-            .push(DnType::CommonName, "root");
-        parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        parameters.self_signed(self).unwrap().pem()
+        let certificate = authority_contents("root").self_signed(self);
+        certificate.unwrap().pem()
     }
 }
 
@@ -265,19 +261,10 @@ impl SigningKey for HostileKey {
     }
 }
 
-fn integer(number: &[u8]) -> Vec<u8> {
+fn integer(number: &[u8]) -> Node {
     let needs_zero = number.first().is_none_or(|first| *first >= 0x80);
     let sign: &[u8] = if needs_zero { &[0] } else { &[] };
-    element(0x02, &[sign, number].concat())
-}
-
-fn element(tag: u8, content: &[u8]) -> Vec<u8> {
-    let length = u16::try_from(content.len()).unwrap().to_be_bytes();
-    match content.len() {
-        short @ 0..0x80 => [&[tag, u8::try_from(short).unwrap()], content].concat(),
-        0x80..0x100 => [&[tag, 0x81, length[1]], content].concat(),
-        _ => [&[tag, 0x82, length[0], length[1]], content].concat(),
-    }
+    Node::new(INTEGER, &[sign, number].concat())
 }
 
 // RSA keys of fewer than 2048 bits.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     certificates::Certificate,
-    external_certificates::{authority, authority_for_days, self_signed_leaf},
+    external_certificates::{Signing, authority, authority_for_days, self_signed_leaf},
     given,
 };
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     external_certificates::{
-        another_private_key, authority, authority_encoded_differently, self_signed_leaf,
+        Signing, another_private_key, authority, authority_encoded_differently, self_signed_leaf,
         self_signed_leaf_with,
     },
     given,

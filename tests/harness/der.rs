@@ -1,18 +1,24 @@
 //! DER as a tree whose elements can be changed individually, even into invalid DER.
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use rcgen::{KeyPair, SigningKey};
 use rustls::pki_types::{CertificateDer, pem::PemObject};
-use serde_json::Value;
 
 /// An element.
 #[derive(Clone)]
-pub(crate) struct Node {
-    pub(crate) tag: u8,
-    pub(crate) length: Length,
-    pub(crate) content: Content,
+pub struct Node {
+    /// The tag.
+    pub tag: u8,
+    /// The encoding of its length.
+    pub length: Length,
+    /// The content.
+    pub content: Content,
 }
 
+/// The content of an element.
 #[derive(Clone)]
-pub(crate) enum Content {
+pub enum Content {
+    /// Bytes that are no elements.
     Bytes(Vec<u8>),
     /// Leading bytes, such as the count of unused bits, and the inner elements.
     Nodes(Vec<u8>, Vec<Node>),
@@ -20,26 +26,39 @@ pub(crate) enum Content {
 
 /// The encoding of an element's length.
 #[derive(Clone, Copy)]
-pub(crate) enum Length {
+pub enum Length {
+    /// As DER requires.
     Shortest,
     /// With a leading zero.
     Padded,
+    /// Without a length, and with an end mark.
     Indefinite,
 }
 
-pub(crate) const BOOLEAN: u8 = 0x01;
-pub(crate) const INTEGER: u8 = 0x02;
-pub(crate) const BIT_STRING: u8 = 0x03;
-pub(crate) const OCTET_STRING: u8 = 0x04;
-pub(crate) const NULL: u8 = 0x05;
-pub(crate) const OBJECT_IDENTIFIER: u8 = 0x06;
-pub(crate) const UTF8_STRING: u8 = 0x0c;
-pub(crate) const UTC_TIME: u8 = 0x17;
-pub(crate) const SEQUENCE: u8 = 0x30;
-pub(crate) const SET: u8 = 0x31;
+/// The tag of a boolean.
+pub const BOOLEAN: u8 = 0x01;
+/// The tag of an integer.
+pub const INTEGER: u8 = 0x02;
+/// The tag of a string of bits.
+pub const BIT_STRING: u8 = 0x03;
+/// The tag of a string of octets.
+pub const OCTET_STRING: u8 = 0x04;
+/// The tag of null.
+pub const NULL: u8 = 0x05;
+/// The tag of an object identifier.
+pub const OBJECT_IDENTIFIER: u8 = 0x06;
+/// The tag of a text in UTF-8.
+pub const UTF8_STRING: u8 = 0x0c;
+/// The tag of a time with two digits for the year.
+pub const UTC_TIME: u8 = 0x17;
+/// The tag of a sequence.
+pub const SEQUENCE: u8 = 0x30;
+/// The tag of a set.
+pub const SET: u8 = 0x31;
 
 impl Node {
-    pub(crate) fn new(tag: u8, bytes: &[u8]) -> Self {
+    /// Returns an element with these bytes.
+    pub fn new(tag: u8, bytes: &[u8]) -> Self {
         Self {
             tag,
             length: Length::Shortest,
@@ -47,7 +66,8 @@ impl Node {
         }
     }
 
-    pub(crate) fn of(tag: u8, nodes: Vec<Self>) -> Self {
+    /// Returns an element with these inner elements.
+    pub fn of(tag: u8, nodes: Vec<Self>) -> Self {
         Self {
             tag,
             length: Length::Shortest,
@@ -55,19 +75,21 @@ impl Node {
         }
     }
 
-    pub(crate) fn null() -> Self {
+    /// Returns the element null.
+    pub fn null() -> Self {
         Self::new(NULL, &[])
     }
 
     /// Parses bytes that contain exactly one element.
-    pub(crate) fn parse(bytes: &[u8]) -> Self {
+    pub fn parse(bytes: &[u8]) -> Self {
         let [node] = <[Self; 1]>::try_from(parse_all(bytes).unwrap())
             .ok()
             .unwrap();
         node
     }
 
-    pub(crate) fn to_der(&self) -> Vec<u8> {
+    /// Encodes the element.
+    pub fn to_der(&self) -> Vec<u8> {
         let mut content = Vec::new();
         match &self.content {
             Content::Bytes(bytes) => content.extend(bytes),
@@ -98,33 +120,42 @@ impl Node {
         [&[self.tag], length.as_slice(), &content].concat()
     }
 
+    /// Returns this certificate, signed again with this key by the algorithm that it names. The key is of type P-256.
+    pub fn signed_again(mut self, key: &KeyPair) -> Vec<u8> {
+        let signature = key.sign(&self.at(&[0]).to_der()).unwrap();
+        *self.at(&[2]) = Self::new(BIT_STRING, &[&[0], signature.as_slice()].concat());
+        self.to_der()
+    }
+
     /// Returns the inner elements.
-    pub(crate) fn nodes(&mut self) -> &mut Vec<Self> {
+    pub fn nodes(&mut self) -> &mut Vec<Self> {
         match &mut self.content {
             Content::Nodes(_, nodes) => nodes,
             Content::Bytes(_) => panic!("an element of tag {:#x} has no elements", self.tag),
         }
     }
 
-    pub(crate) fn bytes(&mut self) -> &mut Vec<u8> {
+    /// Returns the bytes.
+    pub fn bytes(&mut self) -> &mut Vec<u8> {
         match &mut self.content {
             Content::Bytes(bytes) => bytes,
             Content::Nodes(..) => panic!("an element of tag {:#x} has elements", self.tag),
         }
     }
 
-    pub(crate) fn has_nodes(&self) -> bool {
+    /// Returns whether it has inner elements.
+    pub fn has_nodes(&self) -> bool {
         matches!(self.content, Content::Nodes(..))
     }
 
     /// Returns the element at the end of a path.
-    pub(crate) fn at(&mut self, path: &[usize]) -> &mut Self {
+    pub fn at(&mut self, path: &[usize]) -> &mut Self {
         path.iter()
             .fold(self, |node, position| &mut node.nodes()[*position])
     }
 
     /// Returns the paths to all elements, this one first.
-    pub(crate) fn paths(&self) -> Vec<Vec<usize>> {
+    pub fn paths(&self) -> Vec<Vec<usize>> {
         let mut paths = vec![Vec::new()];
         if let Content::Nodes(_, nodes) = &self.content {
             for (position, node) in nodes.iter().enumerate() {
@@ -184,10 +215,22 @@ fn parse_content(tag: u8, content: &[u8]) -> Option<Content> {
     Some(found.unwrap_or_else(|| Content::Bytes(content.to_vec())))
 }
 
-/// Returns the certificate of a version as DER.
-pub(crate) fn certificate(version: &Value) -> Vec<u8> {
-    let pem = version["value"]["certificate"].as_str().unwrap();
-    CertificateDer::from_pem_slice(pem.as_bytes())
-        .unwrap()
-        .to_vec()
+/// Returns the first certificate of a text as DER.
+pub fn certificate(pem: &str) -> Vec<u8> {
+    let certificate = CertificateDer::from_pem_slice(pem.as_bytes());
+    certificate.unwrap().to_vec()
+}
+
+/// Returns a certificate as PEM, in lines of 64 characters.
+pub fn certificate_pem(der: &[u8]) -> String {
+    let text = STANDARD.encode(der);
+    let lines: Vec<_> = text
+        .as_bytes()
+        .chunks(64)
+        .map(String::from_utf8_lossy)
+        .collect();
+    format!(
+        "-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n",
+        lines.join("\n")
+    )
 }
