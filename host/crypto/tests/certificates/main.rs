@@ -12,6 +12,7 @@ use std::{fs, process::Command};
 
 use chrono::{DateTime, Utc};
 use keywright_core::{Secret, ports::CertificateIssuer};
+use keywright_der::element;
 use tempfile::TempDir;
 
 /// The working directory of `openssl`.
@@ -268,20 +269,6 @@ impl Extension {
 /// Returns the object identifier of an extension of X.509 itself.
 pub(crate) fn certificate_extension(number: u8) -> Vec<u8> {
     vec![0x55, 0x1d, number]
-}
-
-pub(crate) fn element(tag: u8, content: &[u8]) -> Vec<u8> {
-    let length = content.len();
-    let digits: Vec<u8> = length
-        .to_be_bytes()
-        .into_iter()
-        .skip_while(|byte| *byte == 0)
-        .collect();
-    let length_bytes = match (length, digits.len()) {
-        (0..0x80, _) => vec![u8::try_from(length).unwrap()],
-        (_, count) => [vec![0x80 + u8::try_from(count).unwrap()], digits].concat(),
-    };
-    [vec![tag], length_bytes, content.to_vec()].concat()
 }
 
 fn time(time: DateTime<Utc>) -> Vec<u8> {

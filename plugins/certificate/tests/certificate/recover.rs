@@ -3,6 +3,7 @@
 
 use base64ct::{Base64, Encoding};
 use der::{Encode, Tag, asn1::Any};
+use keywright_der::element;
 use keywright_plugin_certificate::{
     generate::generate,
     parameters::{Parameters, normalize},
@@ -202,31 +203,19 @@ fn malformed_certificate_cannot_be_regenerated() {
 
 // Parts without a parameter.
 
-/// Returns an element of DER of up to 255 bytes.
-fn element(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
-    let content = parts.concat();
-    let length = u8::try_from(content.len()).unwrap();
-    let head = if length < 0x80 {
-        vec![tag, length]
-    } else {
-        vec![tag, 0x81, length]
-    };
-    [head, content].concat()
-}
-
 /// Returns an attribute of X.520, by the last number of its identifier.
 fn attribute(number: u8, tag: u8, text: &[u8]) -> Vec<u8> {
-    let identifier = element(0x06, &[&[0x55, 0x04, number]]);
-    element(0x30, &[&identifier, &element(tag, &[text])])
+    let identifier = element(0x06, &[0x55, 0x04, number]);
+    element(0x30, &[identifier, element(tag, text)].concat())
 }
 
 /// Generates a self-signed certificate like another program, with this DER subject and these alternative names.
 fn of_another_program(subject: &[u8], alternative_names: Option<&[u8]>) -> Value {
     let mut kept = json!({"subject": Base64::encode_string(subject)});
     if let Some(names) = alternative_names {
-        let identifier = element(0x06, &[&[0x55, 0x1d, 0x11]]);
-        let value = element(0x04, &[&element(0x30, &[names])]);
-        let extension = element(0x30, &[&identifier, &value]);
+        let identifier = element(0x06, &[0x55, 0x1d, 0x11]);
+        let value = element(0x04, &element(0x30, names));
+        let extension = element(0x30, &[identifier, value].concat());
         kept["alternative_names"] = json!(Base64::encode_string(&extension));
     }
     let parameters = json!({
@@ -263,9 +252,9 @@ fn subject_with_invalid_text_is_kept() {
         (ORGANIZATION, UTF8, &"a".repeat(65)),
         (COUNTRY, UTF8, &long),
     ] {
-        let odd = element(0x31, &[&attribute(number, tag, text.as_bytes())]);
-        let plain = element(0x31, &[&attribute(COMMON_NAME, UTF8, b"x")]);
-        let subject = element(0x30, &[&odd, &plain]);
+        let odd = element(0x31, &attribute(number, tag, text.as_bytes()));
+        let plain = element(0x31, &attribute(COMMON_NAME, UTF8, b"x"));
+        let subject = element(0x30, &[odd, plain].concat());
         let original = of_another_program(&subject, None);
         let certificate = original["certificate"].as_str().unwrap();
         let (parameters, kept, is_complete) = reported_and_kept(certificate);
@@ -289,19 +278,16 @@ fn subject_with_invalid_text_is_kept() {
 #[test]
 fn ambiguous_alternative_name_is_kept() {
     for (name, is_recovered) in [
-        (element(0x81, &[b"ada@example.com"]), true),
-        (element(0x81, &[b"\"a://b\"@example.com"]), false),
-        (element(0x86, &[b"https://example.com/"]), true),
-        (element(0x86, &[b"urn:a:b"]), false),
-        (element(0x82, &[b"10.0.0.1"]), false),
-        (element(0x82, &[b"a@example.com"]), false),
-        (element(0x87, &[&[10, 0, 0, 1]]), true),
-        (element(0x87, &[&[10, 0, 0]]), false),
+        (element(0x81, b"ada@example.com"), true),
+        (element(0x81, b"\"a://b\"@example.com"), false),
+        (element(0x86, b"https://example.com/"), true),
+        (element(0x86, b"urn:a:b"), false),
+        (element(0x82, b"10.0.0.1"), false),
+        (element(0x82, b"a@example.com"), false),
+        (element(0x87, &[10, 0, 0, 1]), true),
+        (element(0x87, &[10, 0, 0]), false),
     ] {
-        let subject = element(
-            0x30,
-            &[&element(0x31, &[&attribute(COMMON_NAME, UTF8, b"x")])],
-        );
+        let subject = element(0x30, &element(0x31, &attribute(COMMON_NAME, UTF8, b"x")));
         let original = of_another_program(&subject, Some(&name));
         let certificate = original["certificate"].as_str().unwrap();
         let (parameters, kept, is_complete) = reported_and_kept(certificate);
@@ -320,7 +306,7 @@ fn ambiguous_alternative_name_is_kept() {
 fn subject_with_unsorted_sets_is_kept_byte_for_byte() {
     let last = attribute(ORGANIZATION, UTF8, b"o");
     let first = attribute(COMMON_NAME, UTF8, b"x");
-    let subject = element(0x30, &[&element(0x31, &[&last, &first])]);
+    let subject = element(0x30, &element(0x31, &[last, first].concat()));
     let original = of_another_program(&subject, None);
     let once = regenerated(original["certificate"].as_str().unwrap());
     let twice = regenerated(once["certificate"].as_str().unwrap());
