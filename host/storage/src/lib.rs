@@ -26,8 +26,6 @@ mod lease;
 mod migrations;
 mod permission;
 mod postgres;
-#[cfg(test)]
-mod query_plan;
 mod retention;
 mod row;
 mod sqlite;
@@ -40,3 +38,8 @@ pub use encryption_key::{BATCH_BYTES_MAX, EncryptionKeyRow};
 pub use error::DatabaseOpenError;
 pub use postgres::PostgresOptions;
 pub use sqlite::SqliteOptions;
+
+#[cfg(test)]
+mod tests {
+    mod query_plan;
+}

@@ -352,17 +352,9 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
         .map(|&statement| statement.to_owned())
         .chain(built)
         .chain(signed_by.into_iter().flatten())
-        .chain(batches(engine))
         .chain(by_names.into_iter().flatten())
         .chain(texts_of(engine))
         .collect()
-}
-
-fn batches(engine: Engine) -> Vec<String> {
-    match engine {
-        Engine::Postgres => append_batches(4).to_vec(),
-        Engine::Sqlite => Vec::new(),
-    }
 }
 
 const STATEMENTS_ABOUT_CREDENTIALS: &[&str] = &[
@@ -451,14 +443,17 @@ const STATEMENTS_OF_SERVERS: &[&str] = &[
 /// Returns the statements of one engine that have a variable number of parameters.
 fn texts_of(engine: Engine) -> Vec<String> {
     match engine {
-        Engine::Postgres => vec![
+        Engine::Postgres => [
             permission::postgres_of_actor_on_name(4),
             credential::POSTGRES_ADD_VERSIONS.text(1),
             credential::POSTGRES_ADD_UNSIGNED_VERSIONS.text(4),
             credential::POSTGRES_PERMITTED_VERSION_BY_ID.text(4),
             credential::POSTGRES_PERMITTED_VERSIONS_CURRENT.text(4),
             credential::POSTGRES_PERMITTED_VERSIONS_NEWEST_FIRST.text(4),
-        ],
+        ]
+        .into_iter()
+        .chain(append_batches(4))
+        .collect(),
         Engine::Sqlite => vec![
             permission::sqlite_of_actor_on_and_end(4),
             permission::sqlite_of_actor_on(4),
