@@ -116,18 +116,8 @@ impl CertificateLists for Database {
         let Some(names) = NameSearch::new(names, reader.engine()) else {
             return Ok(());
         };
-        let sql = match &names {
-            NameSearch::All => find::statements::EFFECTIVE_EXPIRIES,
-            NameSearch::Between(..) => find::statements::EFFECTIVE_EXPIRIES_BELOW,
-            NameSearch::Containing(_) => reader.engine().choose(
-                find::statements::POSTGRES_EFFECTIVE_EXPIRIES_CONTAINING,
-                find::statements::SQLITE_EFFECTIVE_EXPIRIES_CONTAINING,
-            ),
-            NameSearch::TrigramsBetween(..) => {
-                find::statements::SQLITE_EFFECTIVE_EXPIRIES_CONTAINING_SHORT
-            }
-        };
-        let query = statement(sql)
+        let query = names
+            .choose(&find::statements::EFFECTIVE_EXPIRIES, reader.engine())
             .bind(until.timestamp_millis())
             .bind(i64::from(CHAIN_DEPTH_MAX));
         // The links of a certificate are in the order of their expiry.

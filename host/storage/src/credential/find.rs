@@ -33,30 +33,15 @@ impl CredentialSearches for Database {
             return Ok(());
         };
         let expires_until = find.expires_until.map(|time| time.timestamp_millis());
-        let sql = match (&names, expires_until) {
-            (NameSearch::All, Some(_)) => statements::FIND_EXPIRING,
-            (NameSearch::All | NameSearch::Between(..), None) => statements::FIND_BELOW,
-            (NameSearch::Between(..), Some(_)) => statements::FIND_EXPIRING_BELOW,
-            (NameSearch::Containing(_), None) => reader.engine().choose(
-                statements::POSTGRES_FIND_CONTAINING,
-                statements::SQLITE_FIND_CONTAINING,
-            ),
-            (NameSearch::Containing(_), Some(_)) => reader.engine().choose(
-                statements::POSTGRES_FIND_EXPIRING_CONTAINING,
-                statements::SQLITE_FIND_EXPIRING_CONTAINING,
-            ),
-            (NameSearch::TrigramsBetween(..), None) => statements::SQLITE_FIND_CONTAINING_SHORT,
-            (NameSearch::TrigramsBetween(..), Some(_)) => {
-                statements::SQLITE_FIND_EXPIRING_CONTAINING_SHORT
-            }
+        let query = match expires_until {
+            Some(until) => names
+                .choose(&statements::FIND_EXPIRING, reader.engine())
+                .bind(until),
+            None => names.choose(&statements::FIND, reader.engine()),
         };
-        let mut query = statement(sql);
-        if let Some(expires_until) = expires_until {
-            query = query.bind(expires_until);
-        }
-        query = match names {
-            NameSearch::All if expires_until.is_none() => query.bind(ROOT).bind(AFTER_ROOT),
-            names => names.bind_to(query),
+        let query = match (names, expires_until) {
+            (NameSearch::All, None) => query.bind(ROOT).bind(AFTER_ROOT),
+            (names, _) => names.bind_to(query),
         };
         let decode = |row: &Row| row::found_credential(row).map(Some);
         reader.decode_each(query, decode, receive).await
@@ -93,17 +78,8 @@ impl CredentialSearches for Database {
         let Some(names) = NameSearch::by_comparison(names) else {
             return Ok(());
         };
-        let sql = match &names {
-            NameSearch::All => statements::GENERATED_BY,
-            NameSearch::Between(..) | NameSearch::TrigramsBetween(..) => {
-                statements::GENERATED_BY_BELOW
-            }
-            NameSearch::Containing(_) => reader.engine().choose(
-                statements::POSTGRES_GENERATED_BY_CONTAINING,
-                statements::SQLITE_GENERATED_BY_CONTAINING,
-            ),
-        };
-        let query = names.bind_to(statement(sql).bind(digest.as_str()));
+        let query = names.choose(&statements::GENERATED_BY, reader.engine());
+        let query = names.bind_to(query.bind(digest.as_str()));
         // The rows of one credential are adjacent, the latest version first.
         let mut last = None;
         let first_of_each = |row: &Row| {
@@ -127,17 +103,8 @@ impl CredentialSearches for Database {
         let Some(names) = NameSearch::by_comparison(names) else {
             return Ok(());
         };
-        let sql = match &names {
-            NameSearch::All => statements::DERIVED_FROM,
-            NameSearch::Between(..) | NameSearch::TrigramsBetween(..) => {
-                statements::DERIVED_FROM_BELOW
-            }
-            NameSearch::Containing(_) => reader.engine().choose(
-                statements::POSTGRES_DERIVED_FROM_CONTAINING,
-                statements::SQLITE_DERIVED_FROM_CONTAINING,
-            ),
-        };
-        let query = names.bind_to(statement(sql).bind(input.folded()));
+        let query = names.choose(&statements::DERIVED_FROM, reader.engine());
+        let query = names.bind_to(query.bind(input.folded()));
         let decode = |row: &Row| row::derived_credential(row).map(Some);
         reader.decode_each(query, decode, receive).await
     }
@@ -213,6 +180,16 @@ impl NameSearch {
         }
     }
 
+    /// Chooses the statement of a search.
+    pub(super) fn choose(&self, of: &statements::ByNames, engine: Engine) -> Statement {
+        statement(match self {
+            Self::All => of.all,
+            Self::Between(..) => of.between,
+            Self::Containing(_) => engine.choose(of.postgres_containing, of.sqlite_containing),
+            Self::TrigramsBetween(..) => of.sqlite_trigrams_between,
+        })
+    }
+
     /// Binds the bounds or the text.
     pub(super) fn bind_to(self, query: Statement) -> Statement {
         match self {
@@ -270,6 +247,16 @@ pub(crate) mod statements {
     //! The SQL of searches by path, by a part of the name, by expiry, by the plugin that generated a version, and by the
     //! inputs of a version.
 
+    /// The statements of a search, one for each way to search the names.
+    pub(crate) struct ByNames {
+        pub(crate) all: &'static str,
+        pub(crate) between: &'static str,
+        pub(crate) postgres_containing: &'static str,
+        pub(crate) sqlite_containing: &'static str,
+        /// The trigrams that begin with a short text are between two bounds. As `between` if the search compares names.
+        pub(crate) sqlite_trigrams_between: &'static str,
+    }
+
     /// The columns of a search.
     macro_rules! select_found {
         ($($rest:expr),+) => {
@@ -301,13 +288,6 @@ pub(crate) mod statements {
             )
         };
     }
-
-    pub(crate) const FIND_BELOW: &str = select_found!("c.name_folded >= $1 and c.name_folded < $2");
-
-    pub(crate) const FIND_EXPIRING: &str = select_found_expiring!("");
-
-    pub(crate) const FIND_EXPIRING_BELOW: &str =
-        select_found_expiring!("and c.name_folded >= $2 and c.name_folded < $3");
 
     /// The credentials of a range of names, in the order of the names, at most `$3`.
     pub(crate) const LIST: &str = "select c.name, c.credential_type, c.current_created_at as version_created_at,
@@ -370,11 +350,6 @@ pub(crate) mod statements {
         };
     }
 
-    pub(crate) const POSTGRES_FIND_CONTAINING: &str = select_found!(postgres_containing!("$1"));
-
-    pub(crate) const POSTGRES_FIND_EXPIRING_CONTAINING: &str =
-        select_found_expiring!("and ", postgres_containing!("$2"));
-
     /// SQLite: as [`postgres_containing`], for texts of at least three characters. Queries the full-text index for all rare parts,
     /// or for the text as a phrase.
     macro_rules! sqlite_containing {
@@ -403,20 +378,28 @@ pub(crate) mod statements {
         };
     }
 
-    pub(crate) const SQLITE_FIND_CONTAINING: &str = select_found!(sqlite_containing!("$1"));
+    /// A search of all names has the bounds of all names.
+    pub(crate) const FIND: ByNames = ByNames {
+        all: FIND_BETWEEN,
+        between: FIND_BETWEEN,
+        postgres_containing: select_found!(postgres_containing!("$1")),
+        sqlite_containing: select_found!(sqlite_containing!("$1")),
+        sqlite_trigrams_between: select_found!(
+            "c.sequence in (select doc from credential_name_trigram where term >= $1 and term < $2)"
+        ),
+    };
 
-    pub(crate) const SQLITE_FIND_EXPIRING_CONTAINING: &str =
-        select_found_expiring!("and ", sqlite_containing!("$2"));
+    const FIND_BETWEEN: &str = select_found!("c.name_folded >= $1 and c.name_folded < $2");
 
-    /// SQLite: `$1` and `$2` are the bounds of the trigrams that begin with the text.
-    pub(crate) const SQLITE_FIND_CONTAINING_SHORT: &str = select_found!(
-        "c.sequence in (select doc from credential_name_trigram where term >= $1 and term < $2)"
-    );
-
-    /// SQLite: as [`SQLITE_FIND_CONTAINING_SHORT`], with the bounds in `$2` and `$3`.
-    pub(crate) const SQLITE_FIND_EXPIRING_CONTAINING_SHORT: &str = select_found_expiring!(
-        "and c.sequence in (select doc from credential_name_trigram where term >= $2 and term < $3)"
-    );
+    pub(crate) const FIND_EXPIRING: ByNames = ByNames {
+        all: select_found_expiring!(""),
+        between: select_found_expiring!("and c.name_folded >= $2 and c.name_folded < $3"),
+        postgres_containing: select_found_expiring!("and ", postgres_containing!("$2")),
+        sqlite_containing: select_found_expiring!("and ", sqlite_containing!("$2")),
+        sqlite_trigrams_between: select_found_expiring!(
+            "and c.sequence in (select doc from credential_name_trigram where term >= $2 and term < $3)"
+        ),
+    };
 
     // ---- Expiry with the chain --------------------------------------------------------------------------------------------
 
@@ -462,21 +445,15 @@ pub(crate) mod statements {
         };
     }
 
-    pub(crate) const EFFECTIVE_EXPIRIES: &str = select_effective_expiries!();
-
-    pub(crate) const EFFECTIVE_EXPIRIES_BELOW: &str =
-        select_effective_expiries!("and c.name_folded >= $3 and c.name_folded < $4");
-
-    pub(crate) const POSTGRES_EFFECTIVE_EXPIRIES_CONTAINING: &str =
-        select_effective_expiries!("and ", postgres_containing!("$3"));
-
-    pub(crate) const SQLITE_EFFECTIVE_EXPIRIES_CONTAINING: &str =
-        select_effective_expiries!("and ", sqlite_containing!("$3"));
-
-    /// SQLite: as [`SQLITE_FIND_CONTAINING_SHORT`], with the bounds in `$3` and `$4`.
-    pub(crate) const SQLITE_EFFECTIVE_EXPIRIES_CONTAINING_SHORT: &str = select_effective_expiries!(
-        "and c.sequence in (select doc from credential_name_trigram where term >= $3 and term < $4)"
-    );
+    pub(crate) const EFFECTIVE_EXPIRIES: ByNames = ByNames {
+        all: select_effective_expiries!(),
+        between: select_effective_expiries!("and c.name_folded >= $3 and c.name_folded < $4"),
+        postgres_containing: select_effective_expiries!("and ", postgres_containing!("$3")),
+        sqlite_containing: select_effective_expiries!("and ", sqlite_containing!("$3")),
+        sqlite_trigrams_between: select_effective_expiries!(
+            "and c.sequence in (select doc from credential_name_trigram where term >= $3 and term < $4)"
+        ),
+    };
 
     // ---- Generated by a plugin --------------------------------------------------------------------------------------------
 
@@ -495,16 +472,16 @@ pub(crate) mod statements {
         };
     }
 
-    pub(crate) const GENERATED_BY: &str = select_generated_by!();
+    pub(crate) const GENERATED_BY: ByNames = ByNames {
+        all: select_generated_by!(),
+        between: GENERATED_BY_BETWEEN,
+        postgres_containing: select_generated_by!("and strpos(c.name_folded, $2) > 0"),
+        sqlite_containing: select_generated_by!("and instr(c.name_folded, $2) > 0"),
+        sqlite_trigrams_between: GENERATED_BY_BETWEEN,
+    };
 
-    pub(crate) const GENERATED_BY_BELOW: &str =
+    const GENERATED_BY_BETWEEN: &str =
         select_generated_by!("and c.name_folded >= $2 and c.name_folded < $3");
-
-    pub(crate) const POSTGRES_GENERATED_BY_CONTAINING: &str =
-        select_generated_by!("and strpos(c.name_folded, $2) > 0");
-
-    pub(crate) const SQLITE_GENERATED_BY_CONTAINING: &str =
-        select_generated_by!("and instr(c.name_folded, $2) > 0");
 
     // ---- Derived from an input --------------------------------------------------------------------------------------------
 
@@ -530,16 +507,16 @@ pub(crate) mod statements {
         };
     }
 
-    pub(crate) const DERIVED_FROM: &str = select_derived_from!();
+    pub(crate) const DERIVED_FROM: ByNames = ByNames {
+        all: select_derived_from!(),
+        between: DERIVED_FROM_BETWEEN,
+        postgres_containing: select_derived_from!("and strpos(c.name_folded, $2) > 0"),
+        sqlite_containing: select_derived_from!("and instr(c.name_folded, $2) > 0"),
+        sqlite_trigrams_between: DERIVED_FROM_BETWEEN,
+    };
 
-    pub(crate) const DERIVED_FROM_BELOW: &str =
+    const DERIVED_FROM_BETWEEN: &str =
         select_derived_from!("and c.name_folded >= $2 and c.name_folded < $3");
-
-    pub(crate) const POSTGRES_DERIVED_FROM_CONTAINING: &str =
-        select_derived_from!("and strpos(c.name_folded, $2) > 0");
-
-    pub(crate) const SQLITE_DERIVED_FROM_CONTAINING: &str =
-        select_derived_from!("and instr(c.name_folded, $2) > 0");
 }
 
 #[cfg(test)]

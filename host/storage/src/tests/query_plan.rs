@@ -77,7 +77,7 @@ async fn no_statement_reads_a_whole_table_of_sqlite() {
         assert!(steps.contains(INDEX_OF_VERSIONS), "{steps}\n{statement}");
         assert!(!steps.contains("TEMP B-TREE"), "{steps}\n{statement}");
     }
-    let steps = plan(&database, find::FIND_BELOW).await.join("\n");
+    let steps = plan(&database, find::FIND.between).await.join("\n");
     assert!(steps.contains(INDEX_OF_LISTING), "{steps}");
     for statement in ["select * from credential", "select * from credential_name"] {
         let steps = plan(&database, statement).await;
@@ -354,6 +354,7 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
         .chain(signed_by.into_iter().flatten())
         .chain(by_names.into_iter().flatten())
         .chain(texts_of(engine))
+        .chain(searches(engine))
         .collect()
 }
 
@@ -378,15 +379,6 @@ const STATEMENTS_ABOUT_CREDENTIALS: &[&str] = &[
     credential::ISSUED_BY,
     credential::CREDENTIALS_BY_EXPIRY,
     find::LIST,
-    find::FIND_BELOW,
-    find::FIND_EXPIRING,
-    find::FIND_EXPIRING_BELOW,
-    find::EFFECTIVE_EXPIRIES,
-    find::EFFECTIVE_EXPIRIES_BELOW,
-    find::GENERATED_BY,
-    find::GENERATED_BY_BELOW,
-    find::DERIVED_FROM,
-    find::DERIVED_FROM_BELOW,
     summary::COUNT_ALL,
     summary::COUNT_BELOW,
     summary::TRANSITIONAL_AUTHORITIES,
@@ -462,6 +454,26 @@ fn texts_of(engine: Engine) -> Vec<String> {
     }
 }
 
+fn searches(engine: Engine) -> impl Iterator<Item = String> {
+    let searches = [
+        find::FIND,
+        find::FIND_EXPIRING,
+        find::EFFECTIVE_EXPIRIES,
+        find::GENERATED_BY,
+        find::DERIVED_FROM,
+    ];
+    let statements = searches.into_iter().flat_map(move |search| match engine {
+        Engine::Postgres => vec![search.all, search.between, search.postgres_containing],
+        Engine::Sqlite => vec![
+            search.all,
+            search.between,
+            search.sqlite_containing,
+            search.sqlite_trigrams_between,
+        ],
+    });
+    statements.map(str::to_owned)
+}
+
 fn statements_of(engine: Engine) -> &'static [&'static str] {
     match engine {
         Engine::Postgres => &[
@@ -472,11 +484,6 @@ fn statements_of(engine: Engine) -> &'static [&'static str] {
             check::POSTGRES_INDEXED_NAMES,
             check::POSTGRES_ENDS,
             retention::POSTGRES_DELETABLE_VERSIONS,
-            find::POSTGRES_FIND_CONTAINING,
-            find::POSTGRES_FIND_EXPIRING_CONTAINING,
-            find::POSTGRES_EFFECTIVE_EXPIRIES_CONTAINING,
-            find::POSTGRES_GENERATED_BY_CONTAINING,
-            find::POSTGRES_DERIVED_FROM_CONTAINING,
         ],
         Engine::Sqlite => &[
             check::SQLITE_CREDENTIALS,
@@ -491,14 +498,6 @@ fn statements_of(engine: Engine) -> &'static [&'static str] {
             credential::SQLITE_NAMED_VERSION_TRANSITIONAL,
             credential::SQLITE_NAMED_VERSIONS_NEWEST_FIRST,
             credential::SQLITE_VERSIONS_CURRENT,
-            find::SQLITE_FIND_CONTAINING,
-            find::SQLITE_FIND_EXPIRING_CONTAINING,
-            find::SQLITE_FIND_CONTAINING_SHORT,
-            find::SQLITE_FIND_EXPIRING_CONTAINING_SHORT,
-            find::SQLITE_EFFECTIVE_EXPIRIES_CONTAINING,
-            find::SQLITE_EFFECTIVE_EXPIRIES_CONTAINING_SHORT,
-            find::SQLITE_GENERATED_BY_CONTAINING,
-            find::SQLITE_DERIVED_FROM_CONTAINING,
         ],
     }
 }
@@ -513,7 +512,7 @@ const READING_CURRENT_VERSIONS: [&str; 9] = [
     credential::VERSIONS_OF_CREDENTIAL_CURRENT,
     credential::CREDENTIAL_AND_NEWEST_VERSION,
     credential::CLEAR_TRANSITIONAL,
-    find::FIND_BELOW,
+    find::FIND.between,
 ];
 
 /// SQLite: point reads of requests.
