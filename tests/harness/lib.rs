@@ -56,6 +56,7 @@ pub use command::{
 pub use docker_registry::{DockerRegistry, digest};
 pub use network::{
     RawConnection, ReservedPort, SERVER_NAME, connects, field, tls_config, tls_error,
+    trusted_authorities,
 };
 pub use observation::{Sample, Scrape};
 pub use options::{Options, identity_provider_recipe};

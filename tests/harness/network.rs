@@ -145,14 +145,7 @@ impl Server {
 
 /// Returns the TLS configuration of clients of test servers.
 pub fn tls_config() -> ClientConfig {
-    let mut authorities = RootCertStore::empty();
-    let authority = fs::read(key_file("ca.pem")).unwrap();
-    authorities
-        .add(CertificateDer::from_pem_slice(&authority).unwrap())
-        .unwrap();
-    ClientConfig::builder()
-        .with_root_certificates(authorities)
-        .with_no_client_auth()
+    client_configuration(&fs::read_to_string(key_file("ca.pem")).unwrap())
 }
 
 /// The timeout for reads from a server.
@@ -224,13 +217,18 @@ fn server_configuration(leaf: &Value) -> ServerConfig {
 }
 
 fn client_configuration(trusted: &str) -> ClientConfig {
-    let mut authorities = RootCertStore::empty();
-    for authority in CertificateDer::pem_slice_iter(trusted.as_bytes()) {
-        authorities.add(authority.unwrap()).unwrap();
-    }
     ClientConfig::builder()
-        .with_root_certificates(authorities)
+        .with_root_certificates(trusted_authorities(trusted))
         .with_no_client_auth()
+}
+
+/// Returns the trusted CAs of a client, from concatenated PEM.
+pub fn trusted_authorities(authorities: &str) -> RootCertStore {
+    let mut trusted = RootCertStore::empty();
+    for authority in CertificateDer::pem_slice_iter(authorities.as_bytes()) {
+        trusted.add(authority.unwrap()).unwrap();
+    }
+    trusted
 }
 
 /// Returns the TLS error within an I/O error.

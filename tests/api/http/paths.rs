@@ -1,14 +1,11 @@
 //! Unusual raw paths: a protected path stays protected in every spelling.
 
-use std::sync::Arc;
-
 use http_body_util::{BodyExt, Empty};
 use hyper::{Request, body::Bytes, client::conn::http2, header::AUTHORIZATION};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use keywright_harness::{Server, tls_config};
-use rustls::pki_types::ServerName;
-use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
+use keywright_harness::Server;
+
+use crate::limits::{HTTP2, ORDINARY, tls};
 
 /// Spellings of `/version`, which needs a token.
 const PROTECTED: [&str; 21] = [
@@ -253,16 +250,7 @@ fn exchange(server: &Server, target: &[u8], has_token: bool) -> (u16, String) {
 }
 
 async fn request_http_2(server: &Server, path: &str, has_token: bool) -> u16 {
-    let address = server.base_url().trim_start_matches("https://");
-    let mut tls = tls_config();
-    tls.alpn_protocols = vec![b"h2".to_vec()];
-    let stream = TlsConnector::from(Arc::new(tls))
-        .connect(
-            ServerName::try_from("localhost").unwrap(),
-            TcpStream::connect(address).await.unwrap(),
-        )
-        .await
-        .unwrap();
+    let stream = tls(server, ORDINARY, HTTP2).await.unwrap();
     let (mut sender, connection) =
         http2::handshake::<_, _, Empty<Bytes>>(TokioExecutor::new(), TokioIo::new(stream))
             .await

@@ -9,15 +9,12 @@ mod times;
 use std::{
     fs, io,
     net::{Ipv4Addr, SocketAddr},
-    sync::{Arc, OnceLock},
+    sync::Arc,
     time::Duration,
 };
 
-use keywright_harness::{Options, Server, key_file, until_some};
-use rustls::{
-    ClientConfig, RootCertStore,
-    pki_types::{CertificateDer, ServerName, pem::PemObject},
-};
+use keywright_harness::{Options, Server, tls_config, until_some};
+use rustls::pki_types::ServerName;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::{TcpSocket, TcpStream},
@@ -75,14 +72,14 @@ fn open_files(process: &str) -> (u64, u64) {
 // Raw clients: bytes over TCP and TLS, from any loopback address.
 
 /// The address of a test's ordinary client.
-const ORDINARY: Ipv4Addr = Ipv4Addr::LOCALHOST;
+pub(crate) const ORDINARY: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
 /// Another address.
 const OTHER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
 const HTTP1: &str = "http/1.1";
 
-const HTTP2: &str = "h2";
+pub(crate) const HTTP2: &str = "h2";
 
 /// Opens a connection over TCP.
 async fn tcp(server: &Server, source: Ipv4Addr) -> io::Result<TcpStream> {
@@ -94,13 +91,13 @@ async fn tcp(server: &Server, source: Ipv4Addr) -> io::Result<TcpStream> {
 }
 
 /// Opens a connection over TLS, and negotiates this version of HTTP.
-async fn tls(
+pub(crate) async fn tls(
     server: &Server,
     source: Ipv4Addr,
     protocol: &str,
 ) -> io::Result<TlsStream<TcpStream>> {
     let stream = tcp(server, source).await?;
-    let mut config = client_config().clone();
+    let mut config = tls_config();
     config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
     let name = ServerName::IpAddress(Ipv4Addr::LOCALHOST.into());
     let stream = TlsConnector::from(Arc::new(config))
@@ -210,21 +207,6 @@ const HEALTH: &[u8] = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
 fn address(server: &Server) -> SocketAddr {
     let address = server.base_url().trim_start_matches("https://");
     address.parse().unwrap()
-}
-
-fn client_config() -> &'static ClientConfig {
-    static CONFIG: OnceLock<ClientConfig> = OnceLock::new();
-    CONFIG.get_or_init(|| {
-        let mut authorities = RootCertStore::empty();
-        let authority = CertificateDer::from_pem_file(key_file("ca.pem")).unwrap();
-        authorities.add(authority).unwrap();
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(authorities)
-            .with_no_client_auth()
-    })
 }
 
 /// The timeout of a test, far longer than anything that it waits for.

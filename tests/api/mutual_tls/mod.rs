@@ -13,11 +13,13 @@ use std::{
 };
 
 use issued::Holder;
-use keywright_harness::{Options, Response, Server, TestCertificate, key_file, tls_error};
+use keywright_harness::{
+    Options, Response, Server, TestCertificate, key_file, tls_error, trusted_authorities,
+};
 use reqwest::{Client, Identity};
 use rustls::{
-    AlertDescription, ClientConfig, ClientConnection, Error, HandshakeKind, RootCertStore,
-    StreamOwned, SupportedProtocolVersion,
+    AlertDescription, ClientConfig, ClientConnection, Error, HandshakeKind, StreamOwned,
+    SupportedProtocolVersion,
     crypto::aws_lc_rs::sign::any_supported_type,
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
     sign::{CertifiedKey, SingleCertAndKey},
@@ -145,12 +147,8 @@ impl Caller {
         holder: Option<&Holder>,
         version: &'static SupportedProtocolVersion,
     ) -> Self {
-        let mut roots = RootCertStore::empty();
-        for authority in CertificateDer::pem_slice_iter(authorities.as_bytes()) {
-            roots.add(authority.unwrap()).unwrap();
-        }
-        let config =
-            ClientConfig::builder_with_protocol_versions(&[version]).with_root_certificates(roots);
+        let config = ClientConfig::builder_with_protocol_versions(&[version])
+            .with_root_certificates(trusted_authorities(authorities));
         Self(Arc::new(match holder {
             Some(holder) => config.with_client_cert_resolver(Arc::new(presenting(holder))),
             None => config.with_no_client_auth(),

@@ -10,11 +10,8 @@ use hyper::{
     header,
 };
 use hyper_util::rt::TokioIo;
-use keywright_harness::{Options, Server, key_file, workspace};
-use rustls::{
-    ClientConfig, RootCertStore,
-    pki_types::{CertificateDer, ServerName, pem::PemObject},
-};
+use keywright_harness::{Options, Server, tls_config, workspace};
+use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
@@ -142,7 +139,7 @@ impl Connection {
         let stream = TcpStream::connect(address.socket).await?;
         stream.set_nodelay(true)?;
         let server = ServerName::IpAddress(address.socket.ip().into());
-        let stream = connector()?.connect(server, stream).await?;
+        let stream = connector().connect(server, stream).await?;
         let (sender, connection) = handshake(TokioIo::new(stream)).await?;
         tokio::spawn(connection);
         Ok(Self {
@@ -209,14 +206,8 @@ impl Connection {
     }
 }
 
-fn connector() -> Outcome<TlsConnector> {
-    let mut authorities = RootCertStore::empty();
-    authorities.add(CertificateDer::from_pem_file(key_file("ca.pem"))?)?;
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut client = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(authorities)
-        .with_no_client_auth();
+fn connector() -> TlsConnector {
+    let mut client = tls_config();
     client.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(TlsConnector::from(Arc::new(client)))
+    TlsConnector::from(Arc::new(client))
 }
