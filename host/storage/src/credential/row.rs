@@ -16,8 +16,8 @@ use crate::{
     statement::Parameter,
 };
 
-/// The ciphertext of a version. A ciphertext of more than 32 MiB was not written by a server. It is not read, because that would take
-/// seconds and its size in memory. The nonce instead of it can't be decrypted, so the version counts as modified.
+/// The ciphertext of a version, or its nonce if the ciphertext has more than 32 MiB. No server writes such a ciphertext, and reading it
+/// would take seconds. The nonce can't be decrypted, so the version counts as modified.
 macro_rules! ciphertext {
     () => {
         "case when length(v.ciphertext) <= 33554432 then v.ciphertext else v.nonce end as ciphertext"
