@@ -77,13 +77,17 @@ impl QueryParameters {
         let Some(text) = self.non_empty_text(parameter)? else {
             return Ok(None);
         };
-        match text.to_ascii_lowercase().as_str() {
-            "true" | "1" => Ok(Some(true)),
-            "false" | "0" => Ok(Some(false)),
-            _ => Err(QueryError::Malformed {
+        let is_any =
+            |values: [&str; 2]| values.iter().any(|value| text.eq_ignore_ascii_case(value));
+        if is_any(["true", "1"]) {
+            Ok(Some(true))
+        } else if is_any(["false", "0"]) {
+            Ok(Some(false))
+        } else {
+            Err(QueryError::Malformed {
                 parameter,
                 expected: "true or false",
-            }),
+            })
         }
     }
 

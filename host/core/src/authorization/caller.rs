@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use parking_lot::Mutex;
+use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -172,9 +172,11 @@ struct Entries {
 pub(super) struct Position(usize);
 
 impl Trail {
-    /// Returns the resources accessed so far.
-    pub fn accessed(&self) -> Vec<AccessedResource> {
-        self.entries.lock().accessed.clone()
+    /// Locks the trail and returns the resources accessed so far.
+    pub fn accessed(&self) -> MappedMutexGuard<'_, [AccessedResource]> {
+        MutexGuard::map(self.entries.lock(), |entries| {
+            entries.accessed.as_mut_slice()
+        })
     }
 
     /// Returns the audit data of the request as a whole.
@@ -313,7 +315,7 @@ mod tests {
         }
         let seen: Vec<_> = trail
             .accessed()
-            .into_iter()
+            .iter()
             .map(|accessed| (accessed.operation, accessed.version_id))
             .collect();
         assert_eq!(
@@ -337,7 +339,7 @@ mod tests {
         trail.disclose(write, id(1), id(3));
         let seen: Vec<_> = trail
             .accessed()
-            .into_iter()
+            .iter()
             .map(|accessed| {
                 (
                     accessed.operation,

@@ -1,6 +1,6 @@
 //! Credential names for storing and for lookups, path prefixes, and credential types.
 
-use std::fmt;
+use std::{borrow::Cow, fmt, sync::Arc};
 
 /// The maximum length of a credential name, in characters, including its leading slash.
 pub const NAME_CHARACTERS_MAX: usize = 255;
@@ -25,7 +25,7 @@ impl CredentialName {
         if name.chars().count() > NAME_CHARACTERS_MAX {
             return Err(NameError::TooLong);
         }
-        Ok(Self(name))
+        Ok(Self(name.into_owned()))
     }
 
     /// Wraps a stored name without checking it.
@@ -55,18 +55,22 @@ impl fmt::Display for CredentialName {
     }
 }
 
-/// A requested name with its leading slash. It is not checked: a malformed name matches no credential.
+/// A requested name with its leading slash. It is not checked: a malformed name matches no credential. Clones share the text.
 #[derive(Clone, Debug)]
 pub struct LookupName {
-    requested: String,
-    folded: String,
+    requested: Arc<str>,
+    folded: Arc<str>,
 }
 
 impl LookupName {
     /// Prepends a missing slash and folds case.
     pub fn new(text: &str) -> Self {
-        let requested = with_leading_slash(text);
-        let folded = requested.to_ascii_lowercase();
+        let requested: Arc<str> = with_leading_slash(text).into();
+        let folded = if requested.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            requested.to_ascii_lowercase().into()
+        } else {
+            Arc::clone(&requested)
+        };
         Self { requested, folded }
     }
 
@@ -137,11 +141,11 @@ pub enum NameError {
     TooLong,
 }
 
-fn with_leading_slash(text: &str) -> String {
+fn with_leading_slash(text: &str) -> Cow<'_, str> {
     if text.starts_with('/') {
-        text.to_owned()
+        text.into()
     } else {
-        format!("/{text}")
+        format!("/{text}").into()
     }
 }
 
