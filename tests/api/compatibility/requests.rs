@@ -165,7 +165,7 @@ async fn every_body_may_have_128_levels() {
         response.expect(status);
         for levels in [129, 10_000] {
             let refused = sent(levels).await.expect(400).error();
-            refused.assert_contains("at most 128 levels");
+            refused.assert_contains("more than 128 levels");
         }
     }
 }
