@@ -285,7 +285,7 @@ async fn revoked_while_waiting(
 
 #[tokio::test]
 async fn a_permission_revoked_while_a_call_waits_no_longer_counts() {
-    let server = server_with_metrics("generate", "loop", "deadline_ms = 4000").await;
+    let server = server_with_metrics("generate", "loop", "deadline_ms = 8000").await;
     let tenant = server.as_client("tenant").await;
     let granted = server.grant("/t/*", tenant.actor(), &["read", "write"]);
     let permission = granted.await;
@@ -298,7 +298,7 @@ async fn a_permission_revoked_while_a_call_waits_no_longer_counts() {
 
 #[tokio::test]
 async fn a_ca_hidden_while_a_call_waits_no_longer_signs() {
-    let server = server_with_metrics("generate", "loop", "deadline_ms = 4000").await;
+    let server = server_with_metrics("generate", "loop", "deadline_ms = 8000").await;
     let tenant = server.as_client("tenant").await;
     server.grant("/t/*", tenant.actor(), &["write"]).await;
     let permission = server.grant("/ca", tenant.actor(), &["read"]).await;
