@@ -1,6 +1,10 @@
 //! DER as a tree whose elements can be changed individually, even into invalid DER.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+pub use keywright_der::tag::{
+    BIT_STRING, BOOLEAN, INTEGER, NULL, OBJECT_IDENTIFIER, OCTET_STRING, SEQUENCE, SET, UTC_TIME,
+    UTF8_STRING,
+};
 use rcgen::{KeyPair, SigningKey};
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 
@@ -34,27 +38,6 @@ pub enum Length {
     /// Without a length, and with an end mark.
     Indefinite,
 }
-
-/// The tag of a boolean.
-pub const BOOLEAN: u8 = 0x01;
-/// The tag of an integer.
-pub const INTEGER: u8 = 0x02;
-/// The tag of a string of bits.
-pub const BIT_STRING: u8 = 0x03;
-/// The tag of a string of octets.
-pub const OCTET_STRING: u8 = 0x04;
-/// The tag of null.
-pub const NULL: u8 = 0x05;
-/// The tag of an object identifier.
-pub const OBJECT_IDENTIFIER: u8 = 0x06;
-/// The tag of a text in UTF-8.
-pub const UTF8_STRING: u8 = 0x0c;
-/// The tag of a time with two digits for the year.
-pub const UTC_TIME: u8 = 0x17;
-/// The tag of a sequence.
-pub const SEQUENCE: u8 = 0x30;
-/// The tag of a set.
-pub const SET: u8 = 0x31;
 
 impl Node {
     /// Returns an element with these bytes.

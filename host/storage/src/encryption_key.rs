@@ -266,10 +266,20 @@ pub(crate) mod statements {
 
     use crate::{credential::row::ciphertext, statement::placeholders};
 
-    /// Servers count starts, so an ordinal of more than 2⁶² is malformed. It is ignored: there might be no next one.
+    /// 2⁶². Servers count starts, so a larger ordinal is malformed. It is ignored: there might be no next one.
+    macro_rules! ordinal_max {
+        () => {
+            "4611686018427387904"
+        };
+    }
+
     macro_rules! next_ordinal {
         () => {
-            "(select coalesce(max(k.ordinal), 0) + 1 from encryption_key_activation k where k.ordinal < 4611686018427387904)"
+            concat!(
+                "(select coalesce(max(k.ordinal), 0) + 1 from encryption_key_activation k where k.ordinal < ",
+                ordinal_max!(),
+                ")"
+            )
         };
     }
 
@@ -313,7 +323,8 @@ pub(crate) mod statements {
         next_ordinal!(),
         ") on conflict (encryption_key_id) do update set ordinal = excluded.ordinal
         where encryption_key_activation.ordinal < excluded.ordinal - 1
-        or encryption_key_activation.ordinal > 4611686018427387904"
+        or encryption_key_activation.ordinal > ",
+        ordinal_max!()
     );
 
     pub(crate) const ACTIVATE_NEW: &str = concat!(
@@ -322,9 +333,11 @@ pub(crate) mod statements {
         ") on conflict (encryption_key_id) do nothing"
     );
 
-    pub(crate) const LAST_ACTIVATED: &str = "
-        select k.encryption_key_id from encryption_key_activation k where k.ordinal <= 4611686018427387904
-        order by k.ordinal desc limit 1";
+    pub(crate) const LAST_ACTIVATED: &str = concat!(
+        "select k.encryption_key_id from encryption_key_activation k where k.ordinal <= ",
+        ordinal_max!(),
+        " order by k.ordinal desc limit 1"
+    );
 
     /// First sums up the lengths, without reading ciphertexts: a batch ends at the last version within the limit, and contains
     /// at least one version. A subquery reads the name, so that no plan joins all credentials.

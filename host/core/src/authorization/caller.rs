@@ -2,13 +2,14 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::Deref,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
-use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -173,7 +174,7 @@ pub(super) struct Position(usize);
 
 impl Trail {
     /// Locks the trail and returns the resources accessed so far.
-    pub fn accessed(&self) -> MappedMutexGuard<'_, [AccessedResource]> {
+    pub fn accessed(&self) -> impl Deref<Target = [AccessedResource]> {
         MutexGuard::map(self.entries.lock(), |entries| {
             entries.accessed.as_mut_slice()
         })
