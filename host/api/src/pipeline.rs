@@ -12,8 +12,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures_util::FutureExt;
-use keywright_core::authorization::Caller;
-use tracing::Instrument;
+use keywright_core::{authorization::Caller, request_id};
 use uuid::Uuid;
 
 use crate::{
@@ -28,7 +27,7 @@ use crate::{
     response::ApiError,
     route::{RequestContext, RouteTable},
     router::{no_such_path, route_table},
-    telemetry::{log_response, or_panicked, request_span, set_headers_of_every_response},
+    telemetry::{log_response, or_panicked, set_headers_of_every_response},
 };
 
 /// The whole service, which responds to the requests of all connections.
@@ -94,7 +93,7 @@ impl Pipeline {
             // Pinned here, because every combinator would move this large future.
             let responding = pin!(self.response(context, request, &mut caller));
             let responding = responding.map(|response| response.unwrap_or_else(identity));
-            or_panicked(responding).instrument(request_span(id)).await
+            request_id::await_with(Some(context.id), or_panicked(responding)).await
         };
         if let Some((interface, request)) = &interface {
             response = with_page(*interface, request, response).await;

@@ -14,23 +14,11 @@ use axum::{
 };
 use futures_util::FutureExt;
 use keywright_core::authorization::Caller;
-use tracing::Span;
 
 use crate::response::ApiError;
 
-/// Returns the span of a request, which adds its id to the log lines about it.
-pub(crate) fn request_span(id: &str) -> Span {
-    tracing::info_span!(
-        target: "keywright_api::request",
-        "request",
-        request_id = id,
-    )
-}
-
 /// Logs the response to a request. The line contains the route instead of the path and query, because those contain names of
 /// credentials. Unknown methods have the label `other`, because methods can have any length.
-///
-/// The line has the id and the actor in fields of its own: rendering them in a span costs several times as much.
 pub(crate) fn log_response(
     id: &str,
     caller: Option<&Caller>,
@@ -72,7 +60,6 @@ fn panicked() -> Response {
 
 /// Sets the header fields of every response: the request's id, the product, and fields that restrict caches and browsers.
 pub(crate) fn set_headers_of_every_response(headers: &mut HeaderMap, id: &str) {
-    headers.reserve(EVERY_RESPONSE.len() + 1);
     for (name, value) in EVERY_RESPONSE {
         headers.insert(name, HeaderValue::from_static(value));
     }

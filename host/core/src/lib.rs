@@ -21,6 +21,7 @@ mod pace;
 pub mod permission;
 pub mod permission_management;
 pub mod ports;
+pub mod request_id;
 pub mod response_memory;
 pub mod retention;
 pub mod secret;

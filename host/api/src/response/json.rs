@@ -23,9 +23,9 @@ use crate::{description::Timestamp, response::ApiError};
 pub(crate) fn json(status: StatusCode, body: String) -> Response {
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
-    response
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static(JSON_MEDIA_TYPE));
+    let headers = response.headers_mut();
+    headers.reserve(HEADER_FIELDS);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON_MEDIA_TYPE));
     response
 }
 
@@ -284,6 +284,9 @@ const LARGE_RESPONSE_BYTES: usize = 256 * 1024;
 
 /// The approximate size of an entry of a list without its value, in bytes.
 const ENTRY_BYTES: usize = 256;
+
+/// The number of header fields for which responses allocate memory at once.
+const HEADER_FIELDS: usize = 10;
 
 pub(crate) const JSON_MEDIA_TYPE: &str = "application/json;charset=UTF-8";
 

@@ -14,8 +14,8 @@ use std::{
     time::Instant,
 };
 
+use keywright_core::request_id;
 use tokio::sync::{Semaphore, oneshot};
-use tracing::Span;
 
 use queue::FairQueue;
 pub(crate) use queue::{Flow, NotRun, QueueLimits};
@@ -146,13 +146,13 @@ impl Lane {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> (Job, oneshot::Receiver<T>) {
         let (reply, response) = oneshot::channel();
-        let span = Span::current();
+        let request = request_id::current();
         let queued = Instant::now();
         let (lane, measurements) = (self.name, Arc::clone(&self.measurements));
         let job = Box::new(move || {
             measurements.waited(lane, queued.elapsed());
             if !reply.is_closed() {
-                let _ = reply.send(span.in_scope(work));
+                let _ = reply.send(request_id::run_with(request, work));
             }
         });
         (job, response)

@@ -6,6 +6,7 @@
 use std::fmt;
 
 use chrono::SecondsFormat;
+use keywright_core::request_id;
 use serde::Serialize;
 use tracing::{
     Event, Subscriber,
@@ -13,23 +14,24 @@ use tracing::{
 };
 use tracing_log::NormalizeEvent;
 use tracing_subscriber::{
-    field::RecordFields,
-    fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields, format::Writer},
+    fmt::{FmtContext, FormatEvent, FormatFields, format::Writer},
     registry::LookupSpan,
 };
 
+use super::REQUEST_ID;
 use crate::process;
 
-/// Formats events with their fields and their innermost span.
+/// Formats events with their fields and the id of the request.
 pub(super) struct JsonFormat;
 
-impl<S> FormatEvent<S, Self> for JsonFormat
+impl<S, N> FormatEvent<S, N> for JsonFormat
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'w> FormatFields<'w> + 'static,
 {
     fn format_event(
         &self,
-        context: &FmtContext<'_, S, Self>,
+        _: &FmtContext<'_, S, N>,
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
@@ -41,26 +43,13 @@ where
         let time = process::now();
         line.push_json(&time.to_rfc3339_opts(SecondsFormat::Micros, true));
         line.push("level", metadata.level().as_str());
+        if let Some(id) = request_id::current() {
+            line.push(REQUEST_ID, &id);
+        }
         event.record(&mut line);
         line.push("target", metadata.target());
-        if let Some(span) = context.parent_span() {
-            line.0.extend_from_slice(b",\"span\":{\"name\":");
-            line.push_json(span.name());
-            if let Some(fields) = span.extensions().get::<FormattedFields<Self>>() {
-                line.0.extend_from_slice(fields.fields.as_bytes());
-            }
-            line.0.push(b'}');
-        }
         line.0.extend_from_slice(b"}\n");
-        line.write_to(&mut writer)
-    }
-}
-
-impl<'w> FormatFields<'w> for JsonFormat {
-    fn format_fields<R: RecordFields>(&self, mut writer: Writer<'w>, fields: R) -> fmt::Result {
-        let mut formatted = Fields(Vec::with_capacity(LINE_BYTES));
-        fields.record(&mut formatted);
-        formatted.write_to(&mut writer)
+        writer.write_str(str::from_utf8(&line.0).map_err(|_| fmt::Error)?)
     }
 }
 
@@ -79,10 +68,6 @@ impl Fields {
     fn push_json(&mut self, value: &(impl Serialize + ?Sized)) {
         // Strings and numbers can always be serialized.
         let _ = serde_json::to_writer(&mut self.0, value);
-    }
-
-    fn write_to(&self, writer: &mut Writer<'_>) -> fmt::Result {
-        writer.write_str(str::from_utf8(&self.0).map_err(|_| fmt::Error)?)
     }
 }
 
@@ -121,6 +106,7 @@ mod tests {
 
     use serde_json::{Value, json};
     use tracing_subscriber::{layer::SubscriberExt, registry};
+    use uuid::Uuid;
 
     use super::*;
 
@@ -142,7 +128,6 @@ mod tests {
         let output = Output::default();
         let writer = output.clone();
         let layer = tracing_subscriber::fmt::layer()
-            .fmt_fields(JsonFormat)
             .event_format(JsonFormat)
             .with_writer(move || writer.clone());
         tracing::subscriber::with_default(registry().with(layer), log);
@@ -160,27 +145,20 @@ mod tests {
     }
 
     #[test]
-    fn an_event_has_its_fields_and_its_innermost_span() {
-        let lines = lines_of(|| {
-            let outer = tracing::info_span!("outer", hidden = true);
-            let span = tracing::info_span!(
-                parent: &outer,
-                "inner",
-                id = "7",
-                later = tracing::field::Empty,
-            );
-            span.record("later", 1_u64);
-            let _entered = span.enter();
+    fn an_event_has_its_fields_and_the_id_of_its_request() {
+        let warn = || {
             tracing::warn!(
                 target: "b",
                 { a.b = "\"\n\u{1}ä", count = -1, ratio = 0.5, is_so = true, what = ?Some(1) },
                 "said {}",
                 "it"
             );
-        });
+        };
+        let lines = lines_of(|| request_id::run_with(Some(Uuid::nil()), warn));
         let expected = json!({
             "timestamp": null,
             "level": "WARN",
+            "request_id": Uuid::nil(),
             "message": "said it",
             "a.b": "\"\n\u{1}ä",
             "count": -1,
@@ -188,13 +166,12 @@ mod tests {
             "is_so": true,
             "what": "Some(1)",
             "target": "b",
-            "span": {"name": "inner", "id": "7", "later": 1},
         });
         assert_eq!(lines, [expected]);
     }
 
     #[test]
-    fn an_event_without_a_span_has_none() {
+    fn an_event_without_a_request_has_no_id() {
         let lines = lines_of(|| tracing::info!(target: "a", ratio = f64::NAN));
         let expected = json!({"timestamp": null, "level": "INFO", "ratio": null, "target": "a"});
         assert_eq!(lines, [expected]);

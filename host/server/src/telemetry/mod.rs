@@ -14,11 +14,16 @@ use std::{
     time::Duration,
 };
 
+use keywright_core::request_id;
 use parking_lot::Mutex;
 use tracing::Metadata;
 use tracing_subscriber::{
+    field::RecordFields,
     filter::LevelFilter,
-    fmt::{self, MakeWriter},
+    fmt::{
+        self, FormatFields, MakeWriter,
+        format::{DefaultFields, Writer},
+    },
     layer::SubscriberExt,
     util::SubscriberInitExt,
 };
@@ -79,13 +84,29 @@ where
     // A failure to write the log must not end the caller: reporting it on the same stream would panic.
     let layer = fmt::layer().log_internal_errors(false).with_writer(writer);
     let outcome = if as_json {
-        let layer = layer.fmt_fields(JsonFormat).event_format(JsonFormat);
-        registry.with(layer).try_init()
+        registry.with(layer.event_format(JsonFormat)).try_init()
     } else {
-        registry.with(layer).try_init()
+        registry.with(layer.fmt_fields(HumanFields)).try_init()
     };
     outcome.while_doing("starting the log")
 }
+
+/// Formats the fields of a line for people, with the id of the request.
+struct HumanFields;
+
+impl<'w> FormatFields<'w> for HumanFields {
+    fn format_fields<R: RecordFields>(
+        &self,
+        mut writer: Writer<'w>,
+        fields: R,
+    ) -> std::fmt::Result {
+        DefaultFields::new().format_fields(writer.by_ref(), fields)?;
+        request_id::current().map_or(Ok(()), |id| write!(writer, " {REQUEST_ID}={id}"))
+    }
+}
+
+/// The field with the id of the request.
+const REQUEST_ID: &str = "request_id";
 
 /// Writes log lines to an output.
 struct LogWriter {

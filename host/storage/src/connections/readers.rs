@@ -17,7 +17,9 @@ use std::{
 
 use deadpool::{
     Runtime,
-    managed::{Manager, Metrics, Object, Pool, QueueMode, RecycleResult},
+    managed::{
+        Manager, Metrics, Object, Pool, PoolError, QueueMode, RecycleResult, TimeoutType, Timeouts,
+    },
 };
 use futures_util::future::{Either, select};
 use keywright_core::{permission::Actor, ports::RepositoryError};
@@ -202,7 +204,12 @@ impl SqliteReaders {
 
     pub(super) async fn check_out(&self) -> sqlx::Result<Reader> {
         self.pool.manager().0.require_in_place()?;
-        let connection = self.pool.get().await.map_err(into_sqlx)?;
+        // Without a timer, because a connection is nearly always free.
+        let mut connection = self.pool.timeout_get(&WITHOUT_WAITING).await;
+        if let Err(PoolError::Timeout(TimeoutType::Wait)) = connection {
+            connection = self.pool.get().await;
+        }
+        let connection = connection.map_err(into_sqlx)?;
         Ok(Reader(Some(connection)))
     }
 }
@@ -263,6 +270,13 @@ fn send_batches(
     }
     Ok(())
 }
+
+/// Timeouts for a connection that is free.
+const WITHOUT_WAITING: Timeouts = Timeouts {
+    wait: Some(Duration::ZERO),
+    create: None,
+    recycle: None,
+};
 
 /// The number of rows in a batch.
 const BATCH_ROWS: usize = 128;
