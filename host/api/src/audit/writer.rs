@@ -74,7 +74,7 @@ pub(super) struct Queue {
     sink: Option<Box<dyn AuditSink>>,
     /// When the last append started. The thread sets it to `None` when it finds no write in progress.
     append_started: Option<Instant>,
-    /// Whether the thread must write the queue.
+    /// Whether the thread must write the queue, unless the current writer does.
     is_left_to_thread: bool,
     pub(super) must_reopen: bool,
     pub(super) is_closed: bool,
@@ -130,31 +130,37 @@ impl Shared {
         lone_writes < LONE_WRITES_MAX || lone_writes.is_multiple_of(LONE_WRITES_PER_YIELD)
     }
 
-    /// Writes the queue, unless another write has emptied it. Leaves it to the thread if the sink may block.
+    /// Writes the queue, unless another write has emptied it, and once more for requests that arrive during the write. Leaves the
+    /// queue to the thread if the sink may block.
     pub(super) fn write_on_request(&self) {
-        let mut queue = self.queue.lock();
-        if queue.waiting.is_empty() {
-            return;
+        for may_continue in [true, false] {
+            let mut queue = self.queue.lock();
+            if queue.waiting.is_empty() {
+                return;
+            }
+            let mut sink = queue.sink.iter();
+            if queue.must_reopen || sink.any(|sink| !sink.is_prompt()) {
+                queue.is_left_to_thread = true;
+                self.wake.notify_one();
+                return;
+            }
+            if queue.append_started.is_none() {
+                // From now on, the thread watches for a blocked append.
+                self.wake.notify_one();
+            }
+            if !self.write(queue, may_continue) {
+                return;
+            }
         }
-        let mut sink = queue.sink.iter();
-        if queue.must_reopen || sink.any(|sink| !sink.is_prompt()) {
-            queue.is_left_to_thread = true;
-            self.wake.notify_one();
-            return;
-        }
-        if queue.append_started.is_none() {
-            // From now on, the thread watches for a blocked append.
-            self.wake.notify_one();
-        }
-        self.write(queue);
     }
 
-    /// Writes the whole queue with one call, or leaves it to the thread if another write is in progress.
-    fn write(&self, mut queue: MutexGuard<'_, Queue>) {
+    /// Writes the whole queue with one call, or leaves it to the current writer if another write is in progress. Returns whether the
+    /// caller must write again, for requests that arrived during the write. If it may not continue, the thread does.
+    fn write(&self, mut queue: MutexGuard<'_, Queue>, may_continue: bool) -> bool {
         let Some(mut sink) = queue.sink.take() else {
             self.lone_writes.store(0, Ordering::Relaxed);
             queue.is_left_to_thread = true;
-            return;
+            return false;
         };
         let mut lines = mem::take(&mut queue.lines);
         let waiting = mem::take(&mut queue.waiting);
@@ -198,14 +204,18 @@ impl Shared {
             lines.append(&mut queue.lines);
             queue.lines = lines;
         }
-        if queue.is_for_thread() || outcome.is_err() {
+        let others_wait = queue.is_left_to_thread && !queue.waiting.is_empty();
+        let must_continue = may_continue && outcome.is_ok() && others_wait;
+        let is_for_thread = !must_continue && (queue.is_for_thread() || outcome.is_err());
+        drop(queue);
+        if is_for_thread {
             self.wake.notify_one();
         }
-        drop(queue);
         for waiting in waiting {
             // Sending fails if the request no longer waits.
             let _ = waiting.send(outcome);
         }
+        must_continue
     }
 
     pub(super) fn is_failing(&self) -> bool {
@@ -252,7 +262,7 @@ fn write_until_closed(shared: &Shared, write_time_max: Duration) {
     loop {
         let queue = wait_for_work(shared, write_time_max);
         let is_closed = queue.is_closed;
-        shared.write(queue);
+        shared.write(queue, false);
         if is_closed {
             if shared.is_failing() {
                 tracing::error!("shutting down with unwritten audit events");
