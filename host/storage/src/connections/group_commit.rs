@@ -323,7 +323,7 @@ impl WriterThread {
     fn begin(&mut self, group: &Group) -> Result<SharedConnection, GroupError> {
         let is_first = group.responses.is_empty();
         if is_first {
-            self.file.check()?;
+            self.file.prepare_to_write()?;
         }
         let connection = self.connected()?;
         if is_first {

@@ -3,6 +3,7 @@
 //! [`Connections`] run read-only statements. A [`Writer`] runs transactions that write.
 
 mod group_commit;
+mod held_snapshot;
 mod pool;
 mod postgres;
 mod readers;

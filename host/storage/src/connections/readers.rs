@@ -81,6 +81,10 @@ impl SqliteReaders {
             .build()
             .map_err(|error| sqlx::Error::Configuration(error.into()))?;
         drop(pool.get().await.map_err(into_sqlx)?);
+        let opener = pool.manager();
+        if let Some(held) = opener.0.held_snapshot() {
+            held.open(*opener.create().await?);
+        }
         Ok(Self {
             pool,
             wait_max,

@@ -26,6 +26,7 @@ use rusqlite::{OpenFlags, types::ValueRef};
 use sqlx::error::{DatabaseError, ErrorKind};
 use tokio::task::spawn_blocking;
 
+use super::held_snapshot::HeldSnapshot;
 use crate::{
     row::{Decoded, Row, SqliteRow},
     statement::{Statement, Text, numbered},
@@ -45,6 +46,7 @@ pub(crate) struct FileWatch {
     side_files: OnceLock<[WatchedFile; 2]>,
     is_in_place: AtomicBool,
     has_ended: AtomicBool,
+    held_snapshot: HeldSnapshot,
 }
 
 struct WatchedFile {
@@ -103,6 +105,20 @@ impl SqliteFile {
         self.watch.as_ref().map_or(Ok(()), |watch| watch.check())
     }
 
+    /// Checks the path, and lets a group of writes use the whole write-ahead log.
+    pub(super) fn prepare_to_write(&self) -> sqlx::Result<()> {
+        self.check()?;
+        if let Some(held) = self.held_snapshot() {
+            held.release();
+        }
+        Ok(())
+    }
+
+    /// Returns the snapshot that is held while nothing is written, if the file is watched.
+    pub(super) fn held_snapshot(&self) -> Option<&HeldSnapshot> {
+        self.watch.as_ref().map(|watch| &watch.held_snapshot)
+    }
+
     /// Returns the outcome of the last check.
     pub(super) fn require_in_place(&self) -> sqlx::Result<()> {
         match &self.watch {
@@ -120,6 +136,7 @@ impl FileWatch {
             side_files: OnceLock::new(),
             is_in_place: AtomicBool::new(true),
             has_ended: AtomicBool::new(false),
+            held_snapshot: HeldSnapshot::default(),
         });
         tokio::spawn(keep_checking(Arc::downgrade(&watch)));
         Ok(watch)
@@ -147,6 +164,7 @@ impl FileWatch {
     /// Ends the watch, before connections are closed: the last one deletes the write-ahead log.
     pub(crate) fn end(&self) {
         self.has_ended.store(true, Ordering::Release);
+        self.held_snapshot.close();
     }
 
     /// Checks that the paths still name the files. Logs when that changes.
@@ -208,7 +226,11 @@ async fn keep_checking(watch: Weak<FileWatch>) {
             return;
         };
         // The watch records a failure. A check that can't run has no outcome.
-        drop(spawn_blocking(move || watch.check()).await);
+        let checking = spawn_blocking(move || {
+            watch.held_snapshot.renew();
+            watch.check()
+        });
+        drop(checking.await);
     }
 }
 
@@ -272,7 +294,11 @@ impl SqliteConnection {
         self.connection.busy_timeout(wait_max).map_err(into_sqlx)
     }
 
-    /// Runs statements that have neither parameters nor rows.
+    pub(super) fn is_in_transaction(&self) -> bool {
+        !self.connection.is_autocommit()
+    }
+
+    /// Runs statements without parameters, and ignores their rows.
     pub(crate) fn run(&self, sql: &str) -> sqlx::Result<()> {
         self.connection.execute_batch(sql).map_err(into_sqlx)
     }
