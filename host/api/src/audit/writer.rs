@@ -363,7 +363,7 @@ mod tests {
             let senders = std::iter::repeat_with(|| oneshot::channel().0);
             shared.queue.lock().waiting.extend(senders.take(requests));
             outcome.send(Ok(())).unwrap();
-            shared.write(shared.queue.lock());
+            shared.write(shared.queue.lock(), false);
             appends.recv().unwrap();
         };
         let waiting_of = |writes: usize| {
@@ -379,13 +379,38 @@ mod tests {
         write(2);
         assert_eq!(waiting_of(16), 4);
         thread::scope(|scope| {
-            let writing = scope.spawn(|| shared.write(shared.queue.lock()));
+            let writing = scope.spawn(|| shared.write(shared.queue.lock(), false));
             appends.recv().unwrap();
-            shared.write(shared.queue.lock());
+            shared.write(shared.queue.lock(), false);
             outcome.send(Ok(())).unwrap();
             writing.join().unwrap();
         });
         assert_eq!(waiting_of(16), 4);
+    }
+
+    #[test]
+    fn a_request_writes_once_more_for_requests_that_arrive_during_its_write() {
+        let (begun, appends) = mpsc::channel();
+        let (outcome, outcomes) = mpsc::channel();
+        let shared = Shared::new(Box::new(ScriptedSink { begun, outcomes }), None);
+        let arrive = |line| {
+            let mut queue = shared.queue.lock();
+            queue.lines.push(line);
+            queue.add_waiting(oneshot::channel().0);
+            drop(queue);
+            shared.write_on_request();
+        };
+        thread::scope(|scope| {
+            scope.spawn(|| arrive(b'1'));
+            for (written, next) in [(b"1", b'2'), (b"2", b'3')] {
+                assert_eq!(appends.recv().unwrap(), written);
+                arrive(next);
+                outcome.send(Ok(())).unwrap();
+            }
+        });
+        let queue = shared.queue.lock();
+        assert!(queue.is_for_thread());
+        assert_eq!(queue.lines, b"3");
     }
 
     #[test]
@@ -401,7 +426,7 @@ mod tests {
         let has_room = |bytes| shared.queue.lock().has_room(bytes, 10);
         std::thread::scope(|scope| {
             put(6);
-            let writing = scope.spawn(|| shared.write(shared.queue.lock()));
+            let writing = scope.spawn(|| shared.write(shared.queue.lock(), false));
             assert_eq!(appends.recv().unwrap().len(), 6);
             put(2);
             assert!(has_room(2) && !has_room(3));
@@ -414,7 +439,7 @@ mod tests {
             assert!(shared.is_failing());
             assert!(has_room(3) && !has_room(4));
             outcome.send(Ok(())).unwrap();
-            shared.write(shared.queue.lock());
+            shared.write(shared.queue.lock(), false);
             assert!(!shared.is_failing());
             assert_eq!(appends.recv().unwrap().len(), 7);
             assert!(has_room(11), "any number of bytes fits into an empty queue");
