@@ -18,7 +18,6 @@ use tracing_subscriber::{
     registry::LookupSpan,
 };
 
-use super::REQUEST_ID;
 use crate::process;
 
 /// Formats events with their fields and the id of the request.
@@ -96,6 +95,9 @@ impl Visit for Fields {
         self.push(field.name(), &value);
     }
 }
+
+/// The field with the id of the request.
+pub(super) const REQUEST_ID: &str = "request_id";
 
 /// The typical maximum size of a line, in bytes.
 const LINE_BYTES: usize = 512;

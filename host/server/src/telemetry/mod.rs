@@ -32,7 +32,7 @@ use crate::{
     config::{LogConfig, LogFormat},
     started::{StartupContext, StartupError},
 };
-use json::JsonFormat;
+use json::{JsonFormat, REQUEST_ID};
 
 /// Starts logging to standard error, without buffering.
 ///
@@ -104,9 +104,6 @@ impl<'w> FormatFields<'w> for HumanFields {
         request_id::current().map_or(Ok(()), |id| write!(writer, " {REQUEST_ID}={id}"))
     }
 }
-
-/// The field with the id of the request.
-const REQUEST_ID: &str = "request_id";
 
 /// Writes log lines to an output.
 struct LogWriter {

@@ -41,7 +41,8 @@ use tokio::{sync::oneshot, task::spawn_blocking, time::timeout};
 
 use super::{
     pool::{PoolOccupancy, Queued, WaitCounter},
-    sqlite::{SqliteConnection, SqliteFile},
+    sqlite::SqliteConnection,
+    sqlite_file::SqliteFile,
     transaction::{Completion, Ended, Transaction},
 };
 use crate::{error::SqlxError, statement::statement};

@@ -8,6 +8,7 @@ mod pool;
 mod postgres;
 mod readers;
 mod sqlite;
+mod sqlite_file;
 mod transaction;
 mod writer;
 
@@ -22,7 +23,8 @@ pub use pool::PoolOccupancy;
 pub(crate) use pool::{Engine, Queued, ServerHealth, WaitCounter};
 pub(crate) use postgres::{PostgresConnections, PostgresTarget, milliseconds, within};
 pub(crate) use readers::SqliteReaders;
-pub(crate) use sqlite::{FileWatch, SqliteConnection, SqliteFile, SqliteSettings};
+pub(crate) use sqlite::{SqliteConnection, SqliteSettings};
+pub(crate) use sqlite_file::{FileWatch, SqliteFile};
 pub(crate) use transaction::{Ended, Transaction};
 #[cfg(test)]
 pub(crate) use writer::PROBE;

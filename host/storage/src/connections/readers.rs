@@ -27,7 +27,8 @@ use tokio::{sync::mpsc, task::spawn_blocking, time::timeout};
 
 use super::{
     pool::{LongReads, PoolOccupancy, into_sqlx},
-    sqlite::{SqliteConnection, SqliteFile},
+    sqlite::SqliteConnection,
+    sqlite_file::SqliteFile,
 };
 use crate::{
     error::{is_busy, is_unavailable, repository_failure},

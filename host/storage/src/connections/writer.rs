@@ -19,7 +19,7 @@ use super::{
     group_commit::{GroupCommit, GroupLimits},
     pool::{PoolOccupancy, Retries},
     postgres::PostgresConnections,
-    sqlite::SqliteFile,
+    sqlite_file::SqliteFile,
     transaction::{Ended, Isolation, Transaction},
 };
 use crate::{

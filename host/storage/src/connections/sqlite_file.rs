@@ -1,0 +1,229 @@
+//! A SQLite file that is open, and the check that its path still names it.
+//!
+//! A process keeps an open file even if its name changes. After a rename, an unlink or a replacement, SQLite would continue to
+//! write to a file that no later start finds. So the paths of the database, its write-ahead log and that log's index must name the
+//! files that were opened at start. Otherwise no connection is opened, no group of writes begins, and no commit is acknowledged.
+//! Reads use the outcome of the last check, which a task repeats every [`CHECK_INTERVAL`].
+
+use std::{
+    fs, io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, OnceLock, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::task::spawn_blocking;
+
+use super::{
+    held_snapshot::HeldSnapshot,
+    sqlite::{SqliteConnection, SqliteSettings},
+};
+
+/// A SQLite file: how to connect to it, and whether its path must keep naming it.
+#[derive(Clone)]
+pub(crate) struct SqliteFile {
+    settings: SqliteSettings,
+    watch: Option<Arc<FileWatch>>,
+}
+
+/// The files of a database, as they were when it was opened.
+pub(crate) struct FileWatch {
+    database: WatchedFile,
+    /// The write-ahead log and its index. Both exist while a connection that has read is open.
+    side_files: OnceLock<[WatchedFile; 2]>,
+    is_in_place: AtomicBool,
+    has_ended: AtomicBool,
+    held_snapshot: HeldSnapshot,
+}
+
+struct WatchedFile {
+    path: PathBuf,
+    identity: FileIdentity,
+}
+
+/// Identifies a file on a machine, independently of its name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct FileIdentity {
+    device: u64,
+    inode: u64,
+}
+
+/// The path of a database file no longer names the file that is open.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{} is not the file that this server opened: it was moved, deleted or replaced; put the file back, or restart the server \
+     to use the file that is now at this path",
+    .path.display()
+)]
+struct FileDisplacedError {
+    path: PathBuf,
+    /// The reason why the path can't be inspected. `None` if it names another file.
+    #[source]
+    source: Option<io::Error>,
+}
+
+impl SqliteFile {
+    /// Returns a file that may be moved while it is read.
+    pub(crate) fn unwatched(settings: SqliteSettings) -> Self {
+        Self {
+            settings,
+            watch: None,
+        }
+    }
+
+    /// Returns a file that is used only while its path names it.
+    pub(crate) fn watched(settings: SqliteSettings, watch: &Arc<FileWatch>) -> Self {
+        Self {
+            settings,
+            watch: Some(Arc::clone(watch)),
+        }
+    }
+
+    pub(super) fn connect(&self) -> sqlx::Result<SqliteConnection> {
+        self.check()?;
+        let connection = SqliteConnection::open(&self.settings)?;
+        // Since the first check, another file may have been moved to the path.
+        self.check()?;
+        Ok(connection)
+    }
+
+    /// Checks that the path still names the file.
+    pub(super) fn check(&self) -> sqlx::Result<()> {
+        self.watch.as_ref().map_or(Ok(()), |watch| watch.check())
+    }
+
+    /// Checks the path, and lets a group of writes use the whole write-ahead log.
+    pub(super) fn prepare_to_write(&self) -> sqlx::Result<()> {
+        self.check()?;
+        if let Some(held) = self.held_snapshot() {
+            held.release();
+        }
+        Ok(())
+    }
+
+    /// Returns the snapshot that is held while nothing is written, if the file is watched.
+    pub(super) fn held_snapshot(&self) -> Option<&HeldSnapshot> {
+        self.watch.as_ref().map(|watch| &watch.held_snapshot)
+    }
+
+    /// Returns the outcome of the last check.
+    pub(super) fn require_in_place(&self) -> sqlx::Result<()> {
+        match &self.watch {
+            Some(watch) if !watch.is_in_place() => watch.check(),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl FileWatch {
+    /// Watches the file that this path names now.
+    pub(crate) fn begin(path: &Path) -> io::Result<Arc<Self>> {
+        let watch = Arc::new(Self {
+            database: WatchedFile::at(path.to_owned())?,
+            side_files: OnceLock::new(),
+            is_in_place: AtomicBool::new(true),
+            has_ended: AtomicBool::new(false),
+            held_snapshot: HeldSnapshot::default(),
+        });
+        tokio::spawn(keep_checking(Arc::downgrade(&watch)));
+        Ok(watch)
+    }
+
+    /// Also watches the write-ahead log and its index, which must exist by now.
+    pub(crate) fn watch_side_files(&self) -> io::Result<()> {
+        // SQLite creates them next to the target of a symbolic link.
+        let database = fs::canonicalize(&self.database.path)?;
+        let side_file = |end: &str| {
+            let mut path = database.clone().into_os_string();
+            path.push(end);
+            WatchedFile::at(path.into())
+        };
+        let side_files = [side_file("-wal")?, side_file("-shm")?];
+        self.side_files.get_or_init(|| side_files);
+        Ok(())
+    }
+
+    /// Returns whether the paths named the files at the last check.
+    pub(crate) fn is_in_place(&self) -> bool {
+        self.is_in_place.load(Ordering::Acquire)
+    }
+
+    /// Ends the watch, before connections are closed: the last one deletes the write-ahead log.
+    pub(crate) fn end(&self) {
+        self.has_ended.store(true, Ordering::Release);
+        self.held_snapshot.close();
+    }
+
+    /// Checks that the paths still name the files. Logs when that changes.
+    pub(crate) fn check(&self) -> sqlx::Result<()> {
+        let side_files = self.side_files.get().into_iter().flatten();
+        let mut files = std::iter::once(&self.database).chain(side_files);
+        let checked = files.try_for_each(WatchedFile::check);
+        let failed = |displaced| sqlx::Error::Io(io::Error::other(displaced));
+        if self.has_ended.load(Ordering::Acquire) {
+            return checked.map_err(failed);
+        }
+        let was_in_place = self.is_in_place.swap(checked.is_ok(), Ordering::AcqRel);
+        match &checked {
+            Err(displaced) if was_in_place => tracing::error!(
+                error = displaced as &dyn std::error::Error,
+                "stopped using the database: its file was moved or replaced"
+            ),
+            Ok(()) if !was_in_place => {
+                tracing::info!("resumed using the database: its file is back");
+            }
+            _ => {}
+        }
+        checked.map_err(failed)
+    }
+}
+
+impl WatchedFile {
+    fn at(path: PathBuf) -> io::Result<Self> {
+        let identity = identity(&path)?;
+        Ok(Self { path, identity })
+    }
+
+    fn check(&self) -> Result<(), FileDisplacedError> {
+        let source = match identity(&self.path) {
+            Ok(identity) if identity == self.identity => return Ok(()),
+            Ok(_) => None,
+            Err(cause) => Some(cause),
+        };
+        Err(FileDisplacedError {
+            path: self.path.clone(),
+            source,
+        })
+    }
+}
+
+fn identity(path: &Path) -> io::Result<FileIdentity> {
+    let metadata = fs::metadata(path)?;
+    Ok(FileIdentity {
+        device: metadata.dev(),
+        inode: metadata.ino(),
+    })
+}
+
+/// Checks while the database is in use, so that reads and health checks need not.
+async fn keep_checking(watch: Weak<FileWatch>) {
+    loop {
+        tokio::time::sleep(CHECK_INTERVAL).await;
+        let Some(watch) = watch.upgrade() else {
+            return;
+        };
+        // The watch records a failure. A check that can't run has no outcome.
+        let checking = spawn_blocking(move || {
+            watch.held_snapshot.renew();
+            watch.check()
+        });
+        drop(checking.await);
+    }
+}
+
+/// The interval between checks while nothing is written.
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
