@@ -459,7 +459,7 @@ fn existing_folder_is_not_overwritten() {
     workshop.write("token/plugin.py", "mine");
     for language in ["c", "python"] {
         let line = format!("new token --lang {language}");
-        workshop.fails(&line, 1, "token already exists");
+        workshop.fails(&line, 1, "creating the project: token already exists");
     }
     let folder = workshop.0.path().join("token");
     assert_eq!(fs::read(folder.join("plugin.py")).unwrap(), b"mine");

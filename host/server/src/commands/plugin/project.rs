@@ -37,7 +37,7 @@ pub(crate) struct New {
 impl New {
     pub(super) fn execute(self) -> Result<ExitCode, StartupError> {
         let Self { name, lang, kind } = self;
-        create(Path::new("."), &name, kind, lang).while_doing("creating the project")?;
+        create(Path::new(""), &name, kind, lang).while_doing("creating the project")?;
         let role = match kind {
             Kind::Generator | Kind::Issued => "generator",
             Kind::Resolver => "resolver",
