@@ -92,7 +92,7 @@ async fn a_login_needs_the_state_of_the_same_browser() {
     let state = |url: &str| url.split("state=").nth(1).unwrap().to_owned();
     let injected = callback.replace(&state(&callback), &state(&own));
     let refused = victim.get(&injected).await.expect(403);
-    refused.assert_contains("refused the request for a token");
+    refused.assert_contains("refuses the request for a token");
     assert!(!victim.cookies.contains_key(SESSION));
 }
 

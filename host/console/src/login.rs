@@ -349,7 +349,7 @@ fn request_failed(error: &RequestTokenError<ProviderError, BasicErrorResponse>) 
     ProviderError(match error {
         RequestTokenError::ServerResponse(response) => {
             format!(
-                "the provider refused the request for a token: {}",
+                "the provider refuses the request for a token: {}",
                 response.error().as_ref()
             )
         }

@@ -76,7 +76,7 @@ async fn begin_session(state: &State, request: &Parts) -> Result<(String, String
     })?;
     if query.all("error").next().is_some() {
         let message = format!(
-            "the identity provider refused the login: {}",
+            "the identity provider refuses the login: {}",
             query.text("error")
         );
         return Err(PageError::new(StatusCode::FORBIDDEN, &message));
