@@ -165,7 +165,7 @@ impl Options {
         self
     }
 
-    /// Removes all plugins. For servers with their own encryption keys, which cannot use the shared cache of compiled
+    /// Removes all plugins. For servers with their own encryption keys, which can't use the shared cache of compiled
     /// plugins.
     pub fn without_plugins(mut self) -> Self {
         self.without_plugins = true;

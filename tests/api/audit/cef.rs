@@ -180,7 +180,7 @@ fn is_unprintable(character: char) -> bool {
     character.is_control() || is_invisible || matches!(character, '\u{2028}' | '\u{2029}')
 }
 
-/// Replaces U+0000, which the id of a client cannot contain.
+/// Replaces U+0000, which the id of a client can't contain.
 fn as_client_id(text: &str) -> String {
     text.replace('\0', "\u{1}")
 }

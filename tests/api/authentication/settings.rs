@@ -211,7 +211,7 @@ impl Configured {
     }
 }
 
-/// Returns the path of an actor; credential names cannot contain a colon.
+/// Returns the path of an actor; credential names can't contain a colon.
 fn path(actor: &str) -> String {
     actor.replace([':', '|', '@'], "_")
 }

@@ -63,7 +63,7 @@ async fn a_bad_body_is_reported_before_a_missing_permission() {
 
 /// Requests of a caller who may only write below `/may`.
 const UNPERMITTED_REQUESTS: &str = r#"
-    # Another type than the credential's, and one that cannot be regenerated.
+    # Another type than the credential's, and one that can't be regenerated.
     403 PUT /api/v1/data {"name": "/it", "type": "json", "value": {}}
     403 POST /api/v1/data {"name": "/it", "type": "password"}
     403 POST /api/v1/regenerate {"name": "/it"}

@@ -149,7 +149,7 @@ async fn an_empty_store_accepts_any_key() {
     given::set_value(&server, "/a", "1").await;
 }
 
-// Stored values that cannot be decrypted.
+// Stored values that can't be decrypted.
 
 #[tokio::test]
 async fn a_value_under_an_unconfigured_key_is_refused_with_the_key_id() {

@@ -73,7 +73,7 @@ impl SlowClients {
             running: JoinSet::new(),
             closed: Arc::default(),
         };
-        // The kernel drops connections that it cannot queue; a silent client would never detect this.
+        // The kernel drops connections that it can't queue; a silent client would never detect this.
         for batch in (0..count).collect::<Vec<_>>().chunks(STARTING_AT_ONCE) {
             let mut starting = JoinSet::new();
             for number in batch.iter().copied() {

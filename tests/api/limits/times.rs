@@ -260,7 +260,7 @@ async fn a_client_ignoring_one_response_of_many_is_disconnected() {
 const VERSIONS: usize = 10;
 const REQUESTS: usize = 40;
 
-// Clients cannot prevent or delay shutdown.
+// Clients can't prevent or delay shutdown.
 
 #[tokio::test]
 async fn silent_clients_do_not_prevent_shutdown() {

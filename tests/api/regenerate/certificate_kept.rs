@@ -236,7 +236,7 @@ async fn converge_detects_other_contents_but_ignores_their_order() {
     }
 }
 
-// Set certificates with limits, usages or names that callers cannot request.
+// Set certificates with limits, usages or names that callers can't request.
 
 /// An ECDSA CA with every kind of limit.
 const LIMITED: &str = include_str!("../../../plugins/certificate/tests/keys/limited.pem");

@@ -1,7 +1,7 @@
 //! The storage engines, with the durability that operators use, and stores of a given size, each with a server.
 //!
 //! Most credentials are written directly to the database, in a few large statements, as copies of one credential under
-//! other names: they are found and counted like any other, but cannot be decrypted. Credentials that the measurements
+//! other names: they are found and counted like any other, but can't be decrypted. Credentials that the measurements
 //! read and write are set through the server, in batches between the others, so that they are spread over the tables
 //! and indexes.
 

@@ -151,7 +151,7 @@ fn client_authority(
 /// Accepts a client certificate that is valid and chains to a trusted CA, and clients without a certificate.
 ///
 /// It differs from the verifier of rustls in two ways. The purpose of the client's certificate is checked when requests
-/// are authenticated, because a response can explain the error and a failed handshake cannot. And an invalid validity
+/// are authenticated, because a response can explain the error and a failed handshake can't. And an invalid validity
 /// period is reported by the alert `certificate_unknown`, as clients of this API expect.
 #[derive(Debug)]
 pub(super) struct ClientVerifier {

@@ -88,7 +88,7 @@ struct Step {
 
 /// The reason why there is no order.
 enum Unexplained {
-    /// No order exists: the longest partial order, and the calls that it cannot explain.
+    /// No order exists: the longest partial order, and the calls that it can't explain.
     Impossible(String),
     /// The search stopped after too many orders.
     Undecided(String),
