@@ -311,7 +311,7 @@ async fn an_unreadable_credential_prevents_the_export() {
     let server = damaged().await;
     let shell = Shell::of(&server);
     let run = shell.run(&["export", "--file", "export.yml"]).expect(1);
-    run.errors.assert_contains("can't read /b");
+    run.errors.assert_contains("could not read /b");
     assert!(!shell.file("export.yml").exists());
 
     let piped = shell.run(&["export"]).expect(1);

@@ -53,7 +53,7 @@ fn panicked() -> Response {
     tracing::error!("a handler panicked");
     ApiError::new(
         StatusCode::INTERNAL_SERVER_ERROR,
-        "the server failed to handle the request",
+        "the server could not handle the request",
     )
     .into_response()
 }

@@ -56,7 +56,7 @@ pub struct KeyManagementPlugin {
 enum PluginError {
     #[error("trusted_authorities: the file must contain at least one PEM certificate")]
     AuthoritiesMalformed,
-    #[error("the key management plugin at {socket} failed to {action}: {reason}")]
+    #[error("the key management plugin at {socket} could not {action}: {reason}")]
     CallFailed {
         socket: String,
         action: &'static str,

@@ -161,7 +161,7 @@ pub enum PluginRefusedError {
     #[error("it imports {0}, which this server does not provide; use a component built without it")]
     ImportUnknown(String),
     #[error(
-        "it failed to generate a value for the entropy test with the parameters {parameters}: {failure}; its author can \
+        "it could not generate a value for the entropy test with the parameters {parameters}: {failure}; its author can \
          put other parameters first in the examples of its parameters schema"
     )]
     ExampleFailed {

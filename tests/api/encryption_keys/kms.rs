@@ -23,7 +23,7 @@ async fn the_plugin_is_needed_at_start_only() {
     server.stop().await;
 
     let message = Server::refusal(&options);
-    message.assert_contains("failed to report its version");
+    message.assert_contains("could not report its version");
     message.assert_contains(&socket);
     let _plugin = KeyManagementPlugin::start(folder.path(), "key");
     let server = Server::start_with(&options).await;
@@ -75,10 +75,10 @@ async fn with_trusted_cas_the_plugin_must_prove_its_host_name() {
     assert_eq!(given::newest(&server, "/a").await["value"], "1");
 
     let message = Server::refusal(&options("elsewhere.example"));
-    message.assert_contains("failed to report its version");
+    message.assert_contains("could not report its version");
     let without_tls = with_keys(&[&plugin.socket().display().to_string()]);
     let message = Server::refusal(&without_tls);
-    message.assert_contains("failed to report its version");
+    message.assert_contains("could not report its version");
 }
 
 #[tokio::test]

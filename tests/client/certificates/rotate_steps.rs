@@ -95,7 +95,7 @@ async fn an_unreadable_certificate_below_the_ca_is_named() {
     let run = run_rotate(&shell, "/root", &["--next"]);
     let run = run.expect(4);
     run.errors
-        .assert_contains("can't read /other, which /root signed");
+        .assert_contains("could not read /other, which /root signed");
     server.grant("/other", "uaa-client:app", &operations).await;
     let output = rotate(&shell, "/root", &["--next"]);
     assert_eq!(output["stage"], "renewed");

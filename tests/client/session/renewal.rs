@@ -299,7 +299,7 @@ fn bulk_commands_exit_with_status_6_if_the_provider_is_down() {
         (
             "export --path /a --keep-going --parallel 1 --file export",
             "GET",
-            "can't read /a/2; exported nothing",
+            "could not read /a/2; exported nothing",
         ),
     ] {
         // The first token expires while the provider is unavailable.

@@ -137,7 +137,7 @@ async fn provoke_start_error(text: &str) -> String {
         "there is no socket at …; start the key management plugin" => {
             with_kms_socket("absent.sock")
         }
-        "the key management plugin at … failed to …" => {
+        "the key management plugin at … could not …" => {
             let folder = TempDir::new().unwrap();
             let socket = folder.path().join("kms.sock");
             drop(UnixListener::bind(&socket).unwrap());

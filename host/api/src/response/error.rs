@@ -105,7 +105,7 @@ impl ApiError {
             cause: cause.map(Into::into),
             ..Self::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
-                "the server failed to render the response",
+                "the server could not render the response",
             )
         }
     }

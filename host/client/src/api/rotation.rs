@@ -185,7 +185,7 @@ pub enum RotationError {
     NothingSigns(String),
     /// The caller may not read a certificate below the CA, so its signer is unknown.
     #[error(
-        "can't read {name}, which {authority} signed, to check whether it was regenerated; the operation `read` is required"
+        "could not read {name}, which {authority} signed, to check whether it was regenerated; the operation `read` is required"
     )]
     Unreadable {
         /// The certificate.

@@ -123,7 +123,7 @@ pub enum Error {
     #[error("the client certificate or its private key is not valid PEM")]
     ClientCertificateMalformed,
     /// The client can't be created.
-    #[error("can't create the client: {0}")]
+    #[error("could not create the client: {0}")]
     Configuration(String),
 }
 

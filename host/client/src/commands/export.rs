@@ -164,7 +164,7 @@ impl Reading<'_> {
             Err(ReadError::Refused(error))
                 if self.losses.aborts_run(started, &error) || !self.keep_going =>
             {
-                self.note(&format!("can't read {name}; exported nothing"));
+                self.note(&format!("could not read {name}; exported nothing"));
                 Err(error.into())
             }
             Err(error) if self.keep_going => {
@@ -196,7 +196,7 @@ impl Reading<'_> {
         }
         if let Err(error) = listed {
             self.note(&format!(
-                "can't determine which of these were deleted during the export: {error}"
+                "could not determine which of these were deleted during the export: {error}"
             ));
         }
     }
@@ -272,7 +272,7 @@ impl From<WriteError> for CommandError {
     reason = "it maps the error of a result"
 )]
 fn write_error(cause: io::Error) -> CommandError {
-    CommandError::Other(format!("can't write the export: {cause}"))
+    CommandError::Other(format!("could not write the export: {cause}"))
 }
 
 pub(super) const EXAMPLES: &str = "\

@@ -122,7 +122,7 @@ impl Context {
             builder = builder.on_new_tokens(move |tokens| {
                 let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Err(cause) = session.update_tokens(tokens, &directory) {
-                    output::note(&format!("can't store the renewed login: {cause}"));
+                    output::note(&format!("could not store the renewed login: {cause}"));
                 }
             });
         }

@@ -31,7 +31,7 @@ pub(super) async fn all_due(
     // There can be hundreds of thousands of times.
     let sorting = tokio::task::spawn_blocking(|| due.in_order());
     sorting.await.map_err(|_| {
-        let message = "the server failed to sort the credentials";
+        let message = "the server could not sort the credentials";
         PageError::new(StatusCode::INTERNAL_SERVER_ERROR, message).into()
     })
 }

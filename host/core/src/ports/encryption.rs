@@ -89,7 +89,7 @@ pub enum SealError {
     KeyUnknown(Uuid),
     /// A key management plugin did not respond, so the key can't be compared with the configured keys.
     #[error(
-        "can't determine whether the encryption key {0} is configured: a key management plugin does not respond"
+        "could not determine whether the encryption key {0} is configured: a key management plugin does not respond"
     )]
     KeyManagementUnavailable(Uuid),
     /// Encryption failed.
@@ -97,7 +97,7 @@ pub enum SealError {
     SealingFailed,
     /// The storage could not count the encryption. The active key must not encrypt before the encryption is counted.
     #[error(
-        "the value can't be encrypted at present: the storage failed to count the use of the encryption key"
+        "the value can't be encrypted at present: the storage could not count the use of the encryption key"
     )]
     UsageNotCounted,
 }

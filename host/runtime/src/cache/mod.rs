@@ -224,7 +224,7 @@ impl Cache {
         }
         if let Err(cause) = self.write(name, content) {
             let path = self.directory.join(name);
-            tracing::warn!(path = %path.display(), %cause, "failed to write a plugin cache file");
+            tracing::warn!(path = %path.display(), %cause, "could not write a plugin cache file");
         }
     }
 

@@ -193,7 +193,7 @@ fn keep_priority() {}
 fn lower_priority() {
     // On Linux, the priority is per thread, and this only changes the calling thread's.
     if let Err(cause) = rustix::process::nice(GENERATE_NICENESS) {
-        tracing::warn!(%cause, "failed to lower the priority of a plugin thread");
+        tracing::warn!(%cause, "could not lower the priority of a plugin thread");
     }
 }
 

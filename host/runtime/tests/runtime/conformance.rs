@@ -46,7 +46,7 @@ fn a_generator_that_fails_for_its_example_is_rejected() {
     for (breaks, words) in [
         (
             "example",
-            "it failed to generate a value for the entropy test with the parameters {}: the plugin careless reported",
+            "it could not generate a value for the entropy test with the parameters {}: the plugin careless reported",
         ),
         (
             "nothing",

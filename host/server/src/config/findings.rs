@@ -90,7 +90,7 @@ impl Findings {
                     );
                 }
             }
-            Err(cause) => self.mistake(setting, format!("can't access {shown}: {cause}")),
+            Err(cause) => self.mistake(setting, format!("could not access {shown}: {cause}")),
         }
     }
 
@@ -108,7 +108,7 @@ impl Findings {
                 return self.check_access(setting, &nearest, access);
             }
             Err(cause) => {
-                return self.mistake(setting, format!("can't access {shown}: {cause}"));
+                return self.mistake(setting, format!("could not access {shown}: {cause}"));
             }
         };
         // The check may run as root, but the server as another user.
