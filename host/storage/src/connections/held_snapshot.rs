@@ -1,4 +1,4 @@
-//! A read transaction that stays open while nobody writes to a SQLite file.
+//! A read transaction that stays open while no process writes to a SQLite file.
 //!
 //! Each read locks its snapshot of the file. While another connection of the process holds the same lock, SQLite only counts the
 //! holders. Otherwise, a read makes two system calls, during which reads on other threads wait.
