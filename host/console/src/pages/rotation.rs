@@ -28,9 +28,7 @@ use crate::{
 pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
     let name = query.text(NAME);
-    let taken = RotationStage::ALL
-        .into_iter()
-        .find(|stage| stage.step().to_string() == query.text(TAKEN));
+    let taken = stage_of(query.text(TAKEN));
     let certificates = &state.ports.credentials.certificates;
     let lookup = LookupName::new(name);
     let rotation = certificates.rotation(&visit.caller, &lookup);
@@ -39,7 +37,7 @@ pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> P
         refusal.with_link(CERTIFICATES, "Back to the certificates")
     })?;
     let done = html! {
-        @if let Some(taken) = taken { p.done role="status" { "Step " (taken.step()) " is complete." (after(taken)) } }
+        @if let Some(taken) = taken { p.done role="status" { "Step " (taken.step()) " is complete." (texts(taken).after) } }
     };
     Ok(rendered(&visit, &rotation, &done))
 }
@@ -78,14 +76,18 @@ fn refused(state: &State, failure: RotationError) -> PageError {
 }
 
 fn observation(form: &Fields) -> Option<(RotationStage, ObservedVersions)> {
-    let mut stages = RotationStage::ALL.into_iter();
-    let stage = stages.find(|stage| stage.step().to_string() == form.text(STEP))?;
+    let stage = stage_of(form.text(STEP))?;
     let id = |name| form.text(name).parse::<Uuid>().ok();
     let versions = ObservedVersions {
         signing: id(SIGNING)?,
         transitional: id(TRANSITIONAL),
     };
     Some((stage, versions))
+}
+
+fn stage_of(step: &str) -> Option<RotationStage> {
+    let mut stages = RotationStage::ALL.into_iter();
+    stages.find(|stage| stage.step().to_string() == step)
 }
 
 /// Returns the audit action of the next step, as in the API.
@@ -109,7 +111,7 @@ fn rendered(visit: &Visit, rotation: &Rotation, done: &Markup) -> Response {
         }
         section aria-labelledby="trust" {
             h2 id="trust" { "Certificates to trust now" }
-            p { (to_distribute(rotation.stage)) }
+            p { (texts(rotation.stage).to_distribute) }
             div.actions {
                 a.button href=(download::link_to(name, None, Part::Trusted)) { "Download the trust bundle" }
                 a.button href=(link_to_certificate(name)) { "Show the certificate" }
@@ -123,13 +125,14 @@ fn rendered(visit: &Visit, rotation: &Rotation, done: &Markup) -> Response {
 }
 
 fn step(visit: &Visit, rotation: &Rotation, stage: RotationStage) -> Markup {
+    let texts = texts(stage);
     let is_current = stage == rotation.stage;
     let is_taken = stage.step() < rotation.stage.step();
     html! {
         li.taken[is_taken] aria-current=[is_current.then_some("step")] {
-            strong { (title(stage)) } @if is_taken { " (complete)" }
+            strong { (texts.title) } @if is_taken { " (complete)" }
             @if is_current {
-                p { (before(stage)) }
+                p { (texts.before) }
                 @if !rotation.outstanding.is_empty() { (outstanding(rotation)) }
                 form method="post" action=(ROTATION) {
                     (csrf_field(visit))
@@ -142,7 +145,7 @@ fn step(visit: &Visit, rotation: &Rotation, stage: RotationStage) -> Markup {
                     button { "Take step " (stage.step()) }
                 }
             } @else if !is_taken {
-                p.detail { (before(stage)) }
+                p.detail { (texts.before) }
             }
         }
     }
@@ -165,64 +168,53 @@ fn outstanding(rotation: &Rotation) -> Markup {
     }
 }
 
-fn title(stage: RotationStage) -> &'static str {
+/// The texts about a stage and its next step.
+struct Texts {
+    title: &'static str,
+    /// Describes the step, and what the user must do before it.
+    before: &'static str,
+    /// Describes what to do after the step.
+    after: &'static str,
+    /// Describes the certificates that clients must trust.
+    to_distribute: &'static str,
+}
+
+const fn texts(stage: RotationStage) -> Texts {
     match stage {
-        RotationStage::NotBegun => "Add a new version that does not sign yet",
-        RotationStage::Introduced => "Sign with the new version",
-        RotationStage::Switched => "Regenerate everything that the old version signed",
-        RotationStage::Renewed => "Stop returning the old version",
+        RotationStage::NotBegun => Texts {
+            title: "Add a new version that does not sign yet",
+            before: "The server generates a new key and certificate for the CA, as a transitional version. It returns them next \
+                to the old version, which still signs.",
+            after: " Distribute the trust bundle.",
+            to_distribute: "No rotation is in progress. The trust bundle contains the certificate that signs.",
+        },
+        RotationStage::Introduced => Texts {
+            title: "Sign with the new version",
+            before: "Before this step, distribute the trust bundle to all clients that trust the CA. Continue when all of them \
+                trust both versions. After this step, the new version signs, and clients that trust only the old version \
+                refuse its certificates.",
+            after: " The new version signs.",
+            to_distribute: "Distribute the trust bundle now: it contains the certificates of the old and the new version.",
+        },
+        RotationStage::Switched => Texts {
+            title: "Regenerate everything that the old version signed",
+            before: "The server regenerates the credentials that the old version signed, and everything below the CAs among \
+                them, in one transaction.",
+            after: " Deploy the regenerated certificates.",
+            to_distribute: TRUST_BOTH,
+        },
+        RotationStage::Renewed => Texts {
+            title: "Stop returning the old version",
+            before: "Before this step, deploy the regenerated certificates. Continue when no server or client presents an old \
+                certificate any more. Afterwards, the server returns only the new version.",
+            after: " The rotation is complete. You can stop trusting the old version.",
+            to_distribute: TRUST_BOTH,
+        },
     }
 }
 
-/// Describes a step, and what the user must do before it.
-fn before(stage: RotationStage) -> &'static str {
-    match stage {
-        RotationStage::NotBegun => {
-            "The server generates a new key and certificate for the CA, as a transitional version. It returns them next to the \
-             old version, which still signs."
-        }
-        RotationStage::Introduced => {
-            "Before this step, distribute the trust bundle to all clients that trust the CA. Continue when all of them trust both \
-             versions. After this step, the new version signs, and clients that trust only the old version refuse its \
-             certificates."
-        }
-        RotationStage::Switched => {
-            "The server regenerates the credentials that the old version signed, and everything below the CAs among them, in one \
-             transaction."
-        }
-        RotationStage::Renewed => {
-            "Before this step, deploy the regenerated certificates. Continue when no server or client presents an old \
-             certificate any more. Afterwards, the server returns only the new version."
-        }
-    }
-}
-
-/// Describes the certificates that clients must trust at a stage.
-fn to_distribute(stage: RotationStage) -> &'static str {
-    match stage {
-        RotationStage::NotBegun => {
-            "No rotation is in progress. The trust bundle contains the certificate that signs."
-        }
-        RotationStage::Introduced => {
-            "Distribute the trust bundle now: it contains the certificates of the old and the new version."
-        }
-        RotationStage::Switched | RotationStage::Renewed => {
-            "Clients must still trust both versions. The trust bundle contains their certificates."
-        }
-    }
-}
-
-/// Describes what to do after a step.
-fn after(stage: RotationStage) -> &'static str {
-    match stage {
-        RotationStage::NotBegun => " Distribute the trust bundle.",
-        RotationStage::Introduced => " The new version signs.",
-        RotationStage::Switched => " Deploy the regenerated certificates.",
-        RotationStage::Renewed => {
-            " The rotation is complete. You can stop trusting the old version."
-        }
-    }
-}
+const TRUST_BOTH: &str =
+    "Clients must still trust both versions. The trust bundle contains their certificates.";
 
 const SHOW_STATE: &str = "Show the current state";
 
