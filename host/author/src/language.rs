@@ -29,37 +29,30 @@ impl Language {
         Self::Go,
     ];
 
+    /// Returns the name on the command line, the file that identifies a project, and the source file in new projects.
+    const fn names(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::C => ("c", "plugin.c", "plugin.c"),
+            Self::Go => ("go", "go.mod", "plugin.go"),
+            Self::JavaScript => ("js", "package.json", "plugin.js"),
+            Self::Python => ("python", "plugin.py", "plugin.py"),
+            Self::Rust => ("rust", "Cargo.toml", "src/lib.rs"),
+        }
+    }
+
     /// Returns the name on the command line.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::C => "c",
-            Self::Go => "go",
-            Self::JavaScript => "js",
-            Self::Python => "python",
-            Self::Rust => "rust",
-        }
+        self.names().0
     }
 
     /// Returns the file that identifies a project in this language.
     pub const fn mark(self) -> &'static str {
-        match self {
-            Self::C => "plugin.c",
-            Self::Go => "go.mod",
-            Self::JavaScript => "package.json",
-            Self::Python => "plugin.py",
-            Self::Rust => "Cargo.toml",
-        }
+        self.names().1
     }
 
     /// Returns the path of the source file in new projects.
     pub(crate) const fn source(self) -> &'static str {
-        match self {
-            Self::C => "plugin.c",
-            Self::Go => "plugin.go",
-            Self::JavaScript => "plugin.js",
-            Self::Python => "plugin.py",
-            Self::Rust => "src/lib.rs",
-        }
+        self.names().2
     }
 
     /// Detects the language of the project in a folder.
