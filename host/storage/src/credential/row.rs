@@ -16,11 +16,23 @@ use crate::{
     statement::Parameter,
 };
 
-/// The ciphertext of a version, or its nonce if the ciphertext has more than 32 MiB. No server writes such a ciphertext, and reading it
-/// would take seconds. The nonce can't be decrypted, so the version counts as modified.
+/// The maximum length of a ciphertext, in bytes. No server writes a longer one, and reading it would take seconds.
+macro_rules! ciphertext_bytes_max {
+    () => {
+        33_554_432
+    };
+}
+pub(crate) use ciphertext_bytes_max;
+
+/// The ciphertext of a version, or its nonce if the ciphertext is too long. The nonce can't be decrypted, so the version counts as
+/// modified.
 macro_rules! ciphertext {
     () => {
-        "case when length(v.ciphertext) <= 33554432 then v.ciphertext else v.nonce end as ciphertext"
+        concat!(
+            "case when length(v.ciphertext) <= ",
+            $crate::credential::row::ciphertext_bytes_max!(),
+            " then v.ciphertext else v.nonce end as ciphertext"
+        )
     };
 }
 pub(crate) use ciphertext;

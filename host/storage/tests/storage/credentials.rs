@@ -1,6 +1,6 @@
 //! Appending and reading versions, and reading their sizes.
 
-use crate::support::{Fixture, at, facts, reader, version};
+use crate::support::{Fixture, at, facts, reader, version, zeros};
 use keywright_core::{
     credential::{CredentialName, IssuerVersion, LookupName, PluginIdentity, VersionAttributes},
     ports::{
@@ -244,4 +244,22 @@ async fn the_size_counts_only_the_selected_versions() {
         .size_of_versions(&reader(), nothing, 1)
         .await;
     assert_eq!(size.unwrap(), VersionsSize::default());
+}
+
+#[tokio::test]
+async fn one_byte_past_the_limit_of_a_ciphertext_its_nonce_is_read_instead() {
+    let fixture = Fixture::new().await;
+    fixture.append("/a", "value", 1).await;
+    let nonce = fixture.all("/a").await.remove(0).envelope.nonce;
+    for (bytes, is_read) in [(33_554_432, true), (33_554_433, false)] {
+        let ciphertext = zeros(bytes);
+        let change = format!("update credential_version set ciphertext = {ciphertext}");
+        fixture.change(&change).await;
+        let envelope = fixture.all("/a").await.remove(0).envelope;
+        if is_read {
+            assert_eq!(envelope.ciphertext.len(), bytes);
+        } else {
+            assert_eq!(envelope.ciphertext, nonce);
+        }
+    }
 }

@@ -233,6 +233,15 @@ fn is_on_postgres() -> bool {
     module_path!().starts_with("postgres::")
 }
 
+/// Returns an SQL expression for this many zero bytes.
+pub(crate) fn zeros(bytes: usize) -> String {
+    if is_on_postgres() {
+        format!("decode(repeat('00', {bytes}), 'hex')")
+    } else {
+        format!("zeroblob({bytes})")
+    }
+}
+
 /// Opens a connection like another process would.
 pub(crate) async fn other_connection(folder: &TempDir) -> SqliteConnection {
     let options = SqliteConnectOptions::new().filename(folder.path().join(FILE_NAME));
