@@ -1,8 +1,8 @@
 //! The access log.
 
-use keywright_harness::{Server, Text, mint::present};
+use keywright_harness::{Options, Server, Text, mint::present};
 use reqwest::{Method, header};
-use serde_json::json;
+use serde_json::{Value, json};
 
 const CANARY: &str = "canary-8d1f";
 
@@ -28,6 +28,21 @@ async fn the_access_log_names_the_route_the_actor_and_the_request() {
         r#""actor":"uaa-client:developer""#,
     ] {
         line.assert_contains(part);
+    }
+}
+
+#[tokio::test]
+async fn log_lines_about_a_request_have_its_id() {
+    let hostile = Options::default().hostile("", "generate = \"trap\"");
+    let server = Server::start_with(&hostile).await;
+    let body = json!({"name": "/a", "type": "hostile"});
+    let response = server.post("/api/v1/data", body).await.expect(500);
+    let log = server.log();
+    // The first line is from the thread that called the plugin.
+    for message in ["plugin call failed", "request failed"] {
+        let line = log.lines().find(|line| line.contains(message)).unwrap();
+        let line: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(line["request_id"], response.header("x-request-id").unwrap());
     }
 }
 
