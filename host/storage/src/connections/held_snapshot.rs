@@ -159,7 +159,7 @@ mod tests {
         let Fixture { folder, other } = Fixture::new();
         let watch = FileWatch::begin(&path_in(&folder)).unwrap();
         let file = |is_read_only| SqliteFile::watched(settings(&folder, is_read_only), &watch);
-        let wait_max = Duration::from_secs(60);
+        let wait_max = Duration::from_mins(1);
         let _readers = SqliteReaders::open(file(true), 1, wait_max).await.unwrap();
         let writer = Writer::on_sqlite(file(false), wait_max).await.unwrap();
         drop(other);
