@@ -234,6 +234,8 @@ const FLUSH_BYTES: usize = 64 * 1024;
 mod tests {
     use std::sync::mpsc::{Receiver, Sender, channel};
 
+    use uuid::Uuid;
+
     use super::*;
 
     /// An output that sends its data to the test.
@@ -255,6 +257,24 @@ mod tests {
         let (sender, receiver) = channel();
         let (writer, guard) = LogWriter::start(PassingOutput(sender)).unwrap();
         (writer, guard, receiver)
+    }
+
+    #[test]
+    fn a_line_for_people_ends_with_the_id_of_its_request() {
+        let (writer, _guard, output) = start();
+        let layer = fmt::layer().with_ansi(false).with_writer(writer);
+        let subscriber = tracing_subscriber::registry().with(layer.fmt_fields(HumanFields));
+        let log = || tracing::warn!(count = 1, "said");
+        tracing::subscriber::with_default(subscriber, || {
+            log();
+            request_id::run_with(Some(Uuid::nil()), log);
+        });
+        let ends = output.try_iter().map(|line| {
+            let (_, end) = line.split_once("said").unwrap();
+            end.to_owned()
+        });
+        let id = format!(" count=1 request_id={}\n", Uuid::nil());
+        assert!(ends.eq([" count=1\n".to_owned(), id]));
     }
 
     #[test]
