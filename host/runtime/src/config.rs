@@ -41,8 +41,8 @@ pub struct SandboxConfig {
     #[schemars(range(min = 1, max = COMPILE_SECONDS_MAX_MAX))]
     #[serde(default = "default_compile_seconds_max")]
     pub compile_seconds_max: u64,
-    /// Threads of each of the two lanes: for `generate`, and for all other functions. The `generate` calls of one actor use all but one
-    /// of them, if there are several. Defaults to the number of cores, and one more for `generate`.
+    /// Threads of each of the two lanes: for `generate`, and for all other functions. The `generate` calls of one actor use at
+    /// most all but one of them, if there are several. Defaults to the number of cores, and one more for `generate`.
     #[serde(default)]
     #[schemars(range(max = THREADS_PER_LANE_MAX))]
     pub threads_per_lane: Option<NonZeroUsize>,
@@ -60,8 +60,8 @@ pub struct SandboxConfig {
     #[schemars(range(min = 1, max = RETRY_AFTER_SECONDS_MAX))]
     #[serde(default = "default_retry_after_seconds")]
     pub retry_after_seconds: u64,
-    /// Consecutive faults of a component (traps, exceeded deadlines, exceeded memory) that open its circuit: for one actor, or for
-    /// all actors if the faults are those of at least three actors.
+    /// Consecutive faults of a component (traps, exceeded deadlines, exceeded memory) that open its circuit: for one actor, or
+    /// for all actors if at least three actors caused the faults.
     #[schemars(range(min = 1, max = FAULTS_MAX_MAX))]
     #[serde(default = "default_faults_max")]
     pub faults_max: u32,
