@@ -350,7 +350,7 @@ async fn a_deleted_name_is_free_for_another_type() {
 }
 
 #[tokio::test]
-async fn a_name_may_be_the_path_of_others() {
+async fn a_name_may_also_be_the_path_of_other_names() {
     let server = Server::reused().await;
     given::set_value(&server, "/a", "outer").await;
     given::set(&server, "/a/b", "password", json!("inner")).await;

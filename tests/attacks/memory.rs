@@ -77,7 +77,7 @@ async fn hostile_readers_leave_memory_for_other_readers() {
 }
 
 #[tokio::test]
-async fn unread_responses_of_unauthenticated_clients_take_little_memory() {
+async fn unread_unauthenticated_responses_take_little_memory() {
     const CONNECTIONS: usize = 40;
     const RESPONSES: usize = 100;
     let settings = "write_seconds_max = 3600";
@@ -240,7 +240,7 @@ async fn the_permissions_that_a_search_reads_count_as_its_memory() {
 }
 
 #[tokio::test]
-async fn permissions_granted_by_others_neither_fill_memory_nor_fail_a_search_elsewhere() {
+async fn permissions_elsewhere_neither_fill_memory_nor_fail_a_search() {
     let lines = "response_bytes_max = 1048576";
     let server = Server::start_with(&Options::default().server_settings(lines)).await;
     let caller = server.as_client("searcher").await;

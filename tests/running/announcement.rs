@@ -94,7 +94,7 @@ fn a_folder_that_other_users_own_or_can_write_to_is_rejected() {
     }
 }
 
-/// Starts the server with a configuration that an earlier version generated.
+/// Starts the server with a configuration without a console, as earlier versions generated it, and expects a note.
 fn expect_a_note_without_a_console(folder: &TempDir) {
     let file = folder.path().join(".keywright/keywright.toml");
     let configuration = fs::read_to_string(&file).unwrap();

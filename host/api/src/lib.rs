@@ -13,7 +13,7 @@
 //! - [`audit`] records which caller accessed which resource;
 //! - `request/path.rs` normalizes paths, before any decision depends on them; `routes/management.rs` is read-only mode, and
 //!   `admission.rs` limits requests;
-//! - `telemetry.rs` creates the span and the access log line of each request, `measure.rs` its metrics.
+//! - `telemetry.rs` logs each request and sets the header fields of every response; `measure.rs` records metrics.
 //!
 //! To add an endpoint, write its file, and add its route to the list in `router.rs`. If the endpoint maps a failure to a
 //! different status than other endpoints, add a variant to `response::Endpoint`. Tests require a request to each route.

@@ -125,7 +125,7 @@ impl Pipeline {
         let is_of_user_interface = context
             .route
             .is_some_and(|route| route.is_of_user_interface);
-        // The interface has its own check, which is stricter.
+        // The user interface has its own check, which is stricter.
         if !is_of_user_interface && is_change_from_other_site(&request) {
             return Err(ApiError::new(StatusCode::FORBIDDEN, FROM_OTHER_SITE).into_response());
         }

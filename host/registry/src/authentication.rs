@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn token_may_have_either_name_but_no_control_characters() {
+    fn the_field_token_or_access_token_has_no_control_characters() {
         for (body, expected) in [
             (r#"{"token": "abc"}"#, Some("Bearer abc")),
             (r#"{"access_token": "abc"}"#, Some("Bearer abc")),

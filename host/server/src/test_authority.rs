@@ -57,7 +57,7 @@ mod tests {
 
     use super::*;
 
-    /// Vectors of plugins contain its certificate.
+    /// Test vectors of plugins contain its certificate.
     #[test]
     fn the_test_ca_never_changes() {
         let issuers = test_issuers();

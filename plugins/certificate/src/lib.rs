@@ -2,7 +2,7 @@
 //!
 //! - [`parameters`]: the parameters and their canonical form; [`subject`], [`alternative_name`], [`usage`] and [`key_type`]
 //!   are its parts.
-//! - [`generate`]: the key, the certificate, the value. Pure, so it is tested natively.
+//! - [`generate`]: the key, the certificate, the value. It is pure, so native tests call it.
 //! - [`tbs`]: the body of the certificate (`TBSCertificate`).
 //! - [`private_key`]: generates and encodes keys of every type, and signs with them.
 //! - [`recover`]: the parameters to regenerate a stored certificate. [`kept`] contains the parts that parameters can't express, and

@@ -1,6 +1,6 @@
 //! Derives connection strings from a template and stored credentials.
 //!
-//! - [`generate`]: the parameters, the inputs and the connection string. Pure, so it is tested natively.
+//! - [`generate`]: the parameters, the inputs and the connection string. It is pure, so native tests call it.
 //! - [`template`]: the parts of a template.
 
 pub mod generate;

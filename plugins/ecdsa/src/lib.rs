@@ -1,6 +1,6 @@
 //! Generates ECDSA key pairs on the curves P-256, P-384 and P-521 (FIPS 186-5), in SSH format or as PKCS#8.
 //!
-//! - [`generate`]: the parameters and the key pair. Pure, so it is tested natively.
+//! - [`generate`]: the parameters and the key pair. It is pure, so native tests call it.
 
 pub mod generate;
 

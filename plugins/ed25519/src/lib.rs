@@ -1,6 +1,6 @@
 //! Generates Ed25519 key pairs (RFC 8032), in SSH format or as PKCS#8.
 //!
-//! - [`generate`]: the parameters and the key pair. Pure, so it is tested natively.
+//! - [`generate`]: the parameters and the key pair. It is pure, so native tests call it.
 
 pub mod generate;
 

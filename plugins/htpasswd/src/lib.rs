@@ -1,6 +1,6 @@
 //! Derives lines of htpasswd files from stored passwords: a user's name, and the password's hash in crypt(3) format.
 //!
-//! - [`generate`]: the parameters, the inputs and the line. Pure, so it is tested natively.
+//! - [`generate`]: the parameters, the inputs and the line. It is pure, so native tests call it.
 //!
 //! The salt is generated once and stored in the hash, so each read of a version returns the same line.
 

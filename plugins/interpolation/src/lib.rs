@@ -1,6 +1,6 @@
 //! Finds references to credentials in service bindings and, if a setting allows it, in all strings of a document.
 //!
-//! - [`resolve`]: finds references. Pure, so it is tested natively.
+//! - [`resolve`]: finds references. It is pure, so native tests call it.
 //! - [`settings`]: the keys of references, and whether strings contain references.
 //! - `component`: the WIT bindings, only for `wasm32`.
 //!

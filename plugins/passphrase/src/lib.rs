@@ -1,6 +1,7 @@
 //! Generates passphrases: random words from a list.
 //!
-//! - [`generate`]: the parameters, the passphrase, and the check of passphrases that callers set. Pure, so it is tested natively.
+//! - [`generate`]: the parameters, the passphrase, and the check of passphrases that callers set. It is pure, so native tests
+//!   call it.
 //!
 //! The list, `words.txt`, is the EFF's "long" list for random passphrases, by Joseph Bonneau (Electronic Frontier Foundation,
 //! 2016, <https://www.eff.org/dice>), under the licence Creative Commons Attribution 3.0 United States

@@ -1,6 +1,6 @@
 //! Generates passwords: random text with at least one character of each requested character set.
 //!
-//! - [`generate`]: the parameters, the password, and the check of passwords that callers set. Pure, so it is tested natively.
+//! - [`generate`]: the parameters, the password, and the check of passwords that callers set. It is pure, so native tests call it.
 //!
 //! A password that was set can't be regenerated, so the plugin has no `recoverer`.
 

@@ -1,6 +1,6 @@
 //! Generates RSA key pairs.
 //!
-//! - [`generate`]: the parameters, the key pair, and the check of key pairs that callers set. Pure, so it is tested natively.
+//! - [`generate`]: the parameters, the key pair, and the check of key pairs that callers set. It is pure, so native tests call it.
 //!
 //! Build it with `-C target-feature=+wide-arithmetic,+simd128`: without these features, big-number arithmetic is about nine
 //! times slower.

@@ -1,6 +1,6 @@
 //! Generates RSA key pairs in SSH format.
 //!
-//! - [`generate`]: the parameters and the key pair. Pure, so it is tested natively.
+//! - [`generate`]: the parameters and the key pair. It is pure, so native tests call it.
 //!
 //! Build it with `-C target-feature=+wide-arithmetic,+simd128`: without these features, big-number arithmetic is about nine
 //! times slower.

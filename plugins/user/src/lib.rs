@@ -1,6 +1,6 @@
 //! Generates users: a name, a random password, and the password's hash in crypt(3) format.
 //!
-//! - [`generate`]: the parameters, the user, and the check of users that callers set. Pure, so it is tested natively.
+//! - [`generate`]: the parameters, the user, and the check of users that callers set. It is pure, so native tests call it.
 //!
 //! The salt is generated once and stored in the hash, so each read of a version returns the same hash.
 

@@ -192,7 +192,7 @@ async fn an_unknown_expiry_is_empty_and_an_unknown_origin_omitted() {
 // `GET /api/v1/certificates/{certificate_id}/versions`.
 
 #[tokio::test]
-async fn all_versions_are_listed_as_when_read_by_name() {
+async fn all_versions_listed_by_id_equal_the_versions_read_by_name() {
     let server = Server::reused().await;
     let root = Certificate::generate_root(&server, "/a").await;
     let body = json!({"set_as_transitional": true, "metadata": {"a": 1}});

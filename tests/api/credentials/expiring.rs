@@ -45,7 +45,7 @@ async fn certificates_that_expire_within_the_days_are_found() {
 }
 
 #[tokio::test]
-async fn the_log_names_a_damaged_column_and_the_command_that_finds_the_row() {
+async fn a_damaged_column_is_logged_with_the_command_to_find_its_row() {
     let server = Server::start().await;
     generate_for_days(&server, "/damaged", 10).await;
     server

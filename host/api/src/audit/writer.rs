@@ -30,7 +30,7 @@ pub trait AuditSink: Send {
     fn reopen(&mut self) -> io::Result<()>;
 
     /// Returns whether an append usually takes no longer than passing the lines to the operating system. If so, threads that
-    /// serve requests may call it; otherwise, only the trail's own thread does. Reopening the sink may change it.
+    /// serve requests may append; otherwise, only the trail's own thread appends. Reopening the sink may change the result.
     fn is_prompt(&self) -> bool;
 }
 
@@ -56,7 +56,8 @@ pub(super) struct Shared {
     pub(super) wake: Condvar,
     is_failing: AtomicBool,
     pub(super) events_lost: AtomicU64,
-    /// The number of consecutive writes for one request each, during which no other request wanted to write.
+    /// The number of consecutive writes that had the events of one request each, and during which no other request tried to
+    /// write.
     lone_writes: AtomicU32,
     /// The runtime of the requests, if they may write.
     pub(super) runtime: Option<Handle>,
@@ -315,7 +316,7 @@ fn check_blocked_append(shared: &Shared, queue: &mut Queue, write_time_max: Dura
     }
 }
 
-/// The number of consecutive writes for one request each after which most requests stop waiting for others.
+/// After this many consecutive writes for a single request each, most requests no longer wait for others.
 const LONE_WRITES_MAX: u32 = 4;
 
 /// Then only one in this many requests waits for others.
@@ -389,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_writes_once_more_for_requests_that_arrive_during_its_write() {
+    fn a_request_makes_one_more_write_for_events_queued_meanwhile() {
         let (begun, appends) = mpsc::channel();
         let (outcome, outcomes) = mpsc::channel();
         let shared = Shared::new(Box::new(ScriptedSink { begun, outcomes }), None);

@@ -93,7 +93,8 @@ impl QueryParameters {
 
     /// Returns an integer parameter. An empty value counts as absent.
     ///
-    /// Its length is limited, because long details are omitted from the audit trail: leading zeros could hide other parameters.
+    /// Its length is limited, because the audit trail omits the details of a request if they are too long. Leading zeros could
+    /// otherwise hide other parameters.
     pub(crate) fn integer(&self, parameter: &'static str) -> Result<Option<i64>, QueryError> {
         let Some(text) = self.non_empty_text(parameter)? else {
             return Ok(None);
@@ -111,5 +112,5 @@ impl QueryParameters {
     }
 }
 
-/// Maximum length of an integer: the length of the smallest one.
+/// Maximum length of an integer: the length of `i64::MIN`.
 const INTEGER_CHARACTERS_MAX: usize = 20;

@@ -94,7 +94,7 @@ impl BodyError {
     }
 }
 
-/// The message of an error of a type's own `Deserialize` is the expected type, with its article.
+/// If a type implements `Deserialize` itself, the messages of its errors are the expected type, with its article.
 impl Error for BodyError {
     fn custom<T: Display>(expected: T) -> Self {
         Self::Mismatched(expected.to_string().into())

@@ -110,7 +110,7 @@ async fn constantly_changing_credentials_are_a_retryable_error() {
 }
 
 #[tokio::test]
-async fn a_constantly_changing_credential_does_not_prevent_the_regeneration_of_others() {
+async fn a_constantly_changing_credential_does_not_block_the_others() {
     for body in [
         json!({"signed_by": "/root", "keep_going": true}),
         json!({"signed_by": "/root", "path": "/leaf"}),

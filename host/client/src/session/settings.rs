@@ -24,7 +24,7 @@ use crate::{
     Client, ClientBuilder, Grant, LoginOptions, Tokens, client::address, new_file::SessionFileError,
 };
 
-// The settings from arguments, which all commands have.
+// The arguments that all commands have.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Arguments {
     /// Server address, such as `https://keywright.example:8844`.
@@ -353,7 +353,7 @@ fn login_options(environment: &Environment, file: &SettingsFile) -> LoginOptions
 
 const HEADING: &str = "Global options";
 
-/// The largest file of certificates or keys, in bytes. The certificates that a system trusts have less than 1 MiB.
+/// Maximum size of a file of certificates or keys, in bytes. All CAs that a system trusts together have less than 1 MiB.
 const PEM_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 const VARIABLES_OF_CERTIFICATE: &str = "KEYWRIGHT_CLIENT_CERT, KEYWRIGHT_CLIENT_KEY";
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_for_an_invalid_setting_names_it_or_its_file() {
+    fn an_error_names_the_invalid_setting_or_its_file() {
         let plain = folder("", None);
         for (variable, words) in [
             (("RETRIES", "21"), "KEYWRIGHT_CLIENT_RETRIES"),

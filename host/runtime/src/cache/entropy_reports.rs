@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn each_component_settings_and_declared_bits_is_tested_once() {
+    fn a_component_is_tested_once_per_settings_and_declared_bits() {
         let directory = tempfile::tempdir().unwrap();
         let keys = CacheKeys::new(&[1; 32], []);
         let cache = cache(directory.path(), &keys);

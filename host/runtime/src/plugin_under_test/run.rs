@@ -98,7 +98,8 @@ pub(super) struct CallContext<'c> {
 }
 
 impl PluginUnderTest {
-    /// Makes one call, as a server does for a request at this time. If the parameters name an issuer, the test CA signs.
+    /// Makes one call, as a server does for a request at the time `now_seconds`. If the parameters name an issuer, the test CA
+    /// signs.
     pub fn run(
         &self,
         call: &PluginCall,

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_write_ahead_log_does_not_grow_although_a_snapshot_is_held_before_each_write() {
+    async fn a_snapshot_held_before_each_write_does_not_grow_the_log() {
         let Fixture { folder, other } = Fixture::new();
         let watch = FileWatch::begin(&path_in(&folder)).unwrap();
         let file = |is_read_only| SqliteFile::watched(settings(&folder, is_read_only), &watch);

@@ -247,7 +247,7 @@ async fn the_size_counts_only_the_selected_versions() {
 }
 
 #[tokio::test]
-async fn one_byte_past_the_limit_of_a_ciphertext_its_nonce_is_read_instead() {
+async fn a_ciphertext_one_byte_past_its_limit_is_read_as_its_nonce() {
     let fixture = Fixture::new().await;
     fixture.append("/a", "value", 1).await;
     let nonce = fixture.all("/a").await.remove(0).envelope.nonce;

@@ -89,7 +89,7 @@ impl Openssl {
         }
     }
 
-    /// Asserts that the CA's certificate verifies another one, regardless of the strength of its key and hash.
+    /// Asserts that a certificate is valid under the CA's certificate, regardless of the strength of keys and hashes.
     #[track_caller]
     fn assert_verified(&self, ca: &str, certificate: &str) {
         self.write("verified-ca.pem", ca);
