@@ -52,7 +52,7 @@ async fn health(server: &Server) -> [u16; 2] {
 
 /// Waits until `/health` has this status on both listeners.
 async fn wait_for_health(server: &Server, status: u16) {
-    until("such health", async || health(server).await == [status; 2]).await;
+    until("new status", async || health(server).await == [status; 2]).await;
 }
 
 /// Returns whether the metrics report a part of the server as healthy.

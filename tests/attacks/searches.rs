@@ -30,10 +30,10 @@ async fn many_long_reads_of_one_actor_delay_others_only_briefly() {
                 }
             });
         }
-        // Waits for the requests of the same actor that the storm has begun with.
+        // Completes after the first requests of the storm, because they have the same actor.
         attacker.get(request).await;
         let mut completed = STORM;
-        // A search can be interrupted if other programs use the processors. So the one that waited least counts.
+        // Other programs can delay a search, so only the search with the shortest wait counts.
         for _ in 0..SEARCHES {
             let response = reader.get("/api/v1/data?path=/").await.expect(200);
             completed = completed.min(server.completed_meanwhile(&response, attacker.actor()));

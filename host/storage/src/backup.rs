@@ -88,7 +88,7 @@ pub enum BackupError {
 /// `progressed` receives the number of copied bytes and their total. An existing file is only replaced with `may_replace`.
 ///
 /// # Errors
-/// If no copy exists, or if it may not survive a power failure.
+/// If no copy was created, or if it may not survive a power failure.
 pub async fn back_up(
     source: &SqliteOptions,
     target: &Path,

@@ -56,7 +56,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).with_context(|| format!("reading {}", path.display()))
 }
 
-/// Returns the cargo that runs this task, in the workspace's root.
+/// Returns a command for the cargo that runs this task, to run in the workspace's root.
 pub(crate) fn cargo() -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);

@@ -220,7 +220,7 @@ async fn parameters_must_name_the_ca_that_signed_the_certificate() {
     assert_eq!(copy["generated"], true);
 }
 
-/// Otherwise, the next regeneration could turn a harmless certificate into another.
+/// Otherwise, the next regeneration could replace a harmless certificate with one that allows more, such as a CA.
 #[tokio::test]
 async fn parameters_must_describe_the_certificate() {
     let server = Server::reused().await;

@@ -77,7 +77,7 @@ impl Random {
             }
             _ => {
                 let word = self.pick(dictionary).to_vec();
-                // Replaces bytes, or is inserted.
+                // The word replaces bytes, or is inserted.
                 let behind = if self.below(2) == 0 { at } else { end.max(at) };
                 bytes.splice(at..behind, word);
             }

@@ -12,10 +12,10 @@ const KINDS: [(&str, &str, &[&str]); 8] = [
     ("exception", r#"{"length": 16}"#, &ALL),
     ("assertion", r#"{"length": 17}"#, &ALL),
     ("shape", r#"{"length": 18}"#, &ALL),
-    // Calls that a plugin does not have.
-    // In Rust, both are panics of the standard library, whose paths differ between compilers.
+    // Reading the time and waiting, which no plugin can do. In Rust, both panic in the standard library, whose paths differ
+    // between compilers.
     ("clock", r#"{"length": 19}"#, &["c", "js", "python", "go"]),
-    // JavaScript has no function for it.
+    // JavaScript has no function for waiting.
     ("wait", r#"{"length": 20}"#, &["c", "python", "go"]),
     ("memory", r#"{"length": 21}"#, &ALL),
     ("endless", r#"{"length": 22}"#, &ALL),

@@ -286,7 +286,7 @@ impl IntoResponse for TokenError {
 }
 
 impl TokenError {
-    /// Returns the reason, for callers other than the sender of the token.
+    /// Returns the reason as text. It says more than the response to a request with the token: also why a token is invalid.
     fn into_reason(self) -> String {
         match self {
             Self::Invalid(reason) => reason.to_owned(),

@@ -257,7 +257,7 @@ impl VersionChecker<'_> {
     }
 }
 
-/// Returns the inputs of a version as their rows contain them.
+/// Returns the inputs in a version's content, in the form of their rows: version ids by folded name.
 fn inputs_by_name(content: &Content) -> BTreeMap<String, Uuid> {
     let inputs = content.inputs.iter();
     inputs
@@ -321,7 +321,7 @@ fn check_columns(
         }
     };
     // A set certificate is not recorded as self-signed if it is a leaf or was set with a stored CA. A certificate that was
-    // generated without a CA always is.
+    // generated without a CA is always recorded as self-signed.
     let must_be_recorded =
         stored.attributes.is_generated == Some(true) && stored.attributes.issuer.is_none();
     let is_self_signed_consistent = if columns.is_self_signed {

@@ -213,7 +213,7 @@ impl GrantRequest {
 }
 
 /// The names of operations in a request: an error if they are not an array of strings, `None` if they are missing. Both errors
-/// are reported after an unknown field, but before another missing one.
+/// are reported after an unknown field, but before other missing fields.
 struct OperationNames(Result<Option<Vec<String>>, NotStringsError>);
 
 /// The operations are not an array of strings.
