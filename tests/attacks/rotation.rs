@@ -213,7 +213,7 @@ async fn an_svid_is_bulk_regenerated_and_converges_with_its_ca() {
     let bundle = field(&server, "/svid/root", "bundle").await;
     assert_eq!(bundle, field(&server, "/ca/root", "certificate").await);
 
-    // A credential that another CA has signed since then is listed only there.
+    // After another CA signs the credential, only that CA's entry lists it.
     server
         .generated("/svid/root", SVID, json!({"ca": "/ca/nested"}))
         .await;

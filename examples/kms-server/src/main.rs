@@ -1,4 +1,4 @@
-//! Serves encryption with the key in a file on a Unix socket.
+//! Serves a Unix socket, and encrypts with a key from a file.
 
 use std::{
     error::Error,

@@ -323,10 +323,10 @@ fn has_user(authority: &Authority) -> bool {
     authority.as_str().contains('@')
 }
 
-/// One slot of this many is reserved for actors with few requests in progress, so that several busy actors leave some to others.
+/// One in this many slots is reserved for actors with few requests in progress, so that busy actors can't occupy all slots.
 const RESERVED_DIVISOR: usize = 8;
 
-/// An actor has few requests in progress if they use less than one slot of this many, or none.
+/// An actor has few requests in progress if it has none, or fewer than the number of slots divided by this number.
 const FEW_DIVISOR: usize = 64;
 
 /// The retry delay if no slot is free. Requests are short, so a slot is free soon.

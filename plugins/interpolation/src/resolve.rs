@@ -70,7 +70,7 @@ impl<'a> Finder<'a> {
         parent_bytes
     }
 
-    /// Returns whether the host already refuses the document.
+    /// Returns whether the references found so far exceed the limits of the host.
     fn is_refused(&self) -> bool {
         let last = self.found.last();
         self.found.len() > REFERENCES_MAX

@@ -264,7 +264,7 @@ async fn a_transitional_version_signs_only_after_promotion() {
 }
 
 #[tokio::test]
-async fn a_ca_signed_by_its_older_version_is_signed_by_its_active_one() {
+async fn a_ca_signed_by_its_old_version_is_renewed_by_its_active_one() {
     let server = Server::reused().await;
     authority(&server, "/root", None).await;
     authority(&server, "/a", Some("/root")).await;

@@ -178,7 +178,7 @@ async fn the_duration_is_the_whole_days_of_validity() {
 }
 
 #[tokio::test]
-async fn a_ca_signed_by_its_older_version_is_signed_by_its_active_one() {
+async fn a_ca_signed_by_its_old_version_is_renewed_by_its_active_one() {
     let server = Server::reused().await;
     let old = authority("root");
     let stored = json!({"certificate": old.certificate, "private_key": old.private_key});

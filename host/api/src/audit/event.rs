@@ -121,9 +121,9 @@ fn escape_from(start: usize, lines: &mut Vec<u8>) {
 /// Formats an event in the Common Event Format, version 0, as one line without a line break ("Implementing `ArcSight` Common
 /// Event Format", version 23).
 ///
-/// The seven fields of the header end with `|`, which is escaped in them, as is `\`. The extension consists of pairs of a key
-/// and a value; in a value, `\` and `=` are escaped, and line breaks are written as `\n` and `\r`. The format has no other
-/// escapes: other control characters become spaces.
+/// Each of the seven fields of the header ends with `|`; in a field, `|` and `\` are escaped. The extension consists of pairs
+/// of a key and a value; in a value, `\` and `=` are escaped, and line breaks are written as `\n` and `\r`. The format has no
+/// other escapes: other control characters become spaces.
 fn cef_line(event: &Event<'_>) -> String {
     let name = match (event.method, event.request) {
         (Some(method), Some(request)) => {

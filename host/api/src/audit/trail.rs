@@ -7,8 +7,7 @@
 //!   this thread, so that the same call writes their events. If no other request was ready when the last requests yielded, it
 //!   usually writes at once.
 //! - The trail's own thread is the writer if appends may be slow ([`AuditSink::is_prompt`]), if the runtime has only one
-//!   thread, if no request waits for the events, after failures, and while other requests keep a request writing for more than
-//!   two calls.
+//!   thread, if no request waits for the events, after failures, and for events that are queued during a request's second call.
 //!
 //! Events that could not be written stay in the queue, and are written first when the sink works again.
 

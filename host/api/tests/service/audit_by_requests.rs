@@ -162,7 +162,7 @@ async fn the_network_is_served_while_a_sink_stalls() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let serving = tokio::spawn(async move {
-        // Serving the first connection sends the blocked request. Serving the second one does not access the sink.
+        // On the first connection, the server makes a request, which the sink blocks. On the second, it only responds.
         for is_blocked in [true, false] {
             let (mut stream, _) = listener.accept().await.unwrap();
             let service = Arc::clone(&service);

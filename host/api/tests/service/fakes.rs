@@ -102,8 +102,8 @@ impl Generators for EchoGenerators {
 
 /// Generates a value that repeats the parameters, or fails as the parameter `fault` specifies.
 ///
-/// Adds the parameters in `more`. Recovers the parameters of a set value from its field `certificate`, which contains them as
-/// JSON.
+/// Normalizing and recovering add the parameters in `more`. The parameters of a set value are recovered from its field
+/// `certificate`, which contains them as JSON.
 struct EchoGenerator(PluginIdentity, GeneratorDescription);
 
 fn identity() -> PluginIdentity {
@@ -261,7 +261,7 @@ fn set_parameters(value: &Secret) -> Option<Parameters> {
 /// The validity of every set certificate.
 pub(crate) const SET_DURATION_DAYS: u32 = 5_000;
 
-/// Accepts everything as a valid certificate.
+/// Accepts every text except [`MALFORMED_CERTIFICATE`] as a valid certificate.
 pub(crate) struct CredulousCertificates;
 
 impl Certificates for CredulousCertificates {
@@ -366,7 +366,7 @@ impl CertificateIssuer for IdleIssuer {
     }
 }
 
-/// The only text that is not a certificate.
+/// The only text that [`CredulousCertificates`] refuses.
 pub(crate) const MALFORMED_CERTIFICATE: &str = "hunter2";
 
 pub(crate) fn facts() -> CertificateFacts {

@@ -53,7 +53,7 @@ impl Stream {
     }
 }
 
-/// Returns two pseudorandom numbers for a pick.
+/// Returns two pseudorandom numbers, with which the caller picks a value and one of its bits.
 pub(super) fn picked(seed: [u8; 32], pick: u32) -> (u64, u64) {
     let digest = hashed(&[b"pick", &seed, &pick.to_le_bytes()]);
     let mut numbers = digest.as_ref().chunks_exact(8).map(|bytes| {

@@ -250,7 +250,7 @@ impl Comparison {
                 .await,
             self.regenerate(Operation::Regenerate, generated).await,
         ];
-        // The host itself accepts certificates.
+        // The host, not the plugin, checks certificates that are set.
         if !self.credential_type.is_certificate()
             && let Ok(accepted) = self.old.generator.accept(&value).await
         {
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn effects_are_changes_or_breaks_only_for_working_operations() {
+    fn only_a_worse_outcome_than_before_changes_or_breaks() {
         use Outcome::{Changed, Failed, Same};
         for (before, outcome, effect) in [
             (Same, Same, Effect::Compatible),

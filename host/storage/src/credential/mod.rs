@@ -291,5 +291,5 @@ struct WriteCheckError;
 /// The maximum number of names in a statement.
 const NAMES_AT_ONCE: usize = 256;
 
-/// SQLite: the maximum number of versions that are read in place.
+/// SQLite: the maximum number of versions that are read on the caller's thread.
 const VERSIONS_IN_PLACE_MAX: u32 = 32;

@@ -18,8 +18,8 @@ use crate::{
     table::{Table, Threshold, no_goal},
 };
 
-/// Measures a server that regenerates all certificates below one root, and the same server generating as many RSA-2048 keys
-/// for as many concurrent callers as it has threads. The difference is the cost of the certificates: reading, recovering,
+/// Measures a server that regenerates all certificates below one root, and the same server generating the same number of
+/// RSA-2048 keys, with one concurrent caller per core. The difference is the cost of the certificates: reading, recovering,
 /// signing, checking, encrypting, and writing them in one transaction.
 pub(crate) fn measure() -> Outcome<Table> {
     tokio::runtime::Runtime::new()?.block_on(async {
