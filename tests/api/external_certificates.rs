@@ -98,7 +98,7 @@ pub(crate) trait Signing: Sized {
 
     fn sign_authority(&self, common_name: &str) -> Self;
 
-    /// Generates another self-signed certificate for the same key with this name, valid for a day longer.
+    /// Generates another self-signed certificate for the same key. It has this name and is valid for a day longer.
     fn renewed_as(&self, common_name: &str) -> Self;
 }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::json_of;
 
-/// Bindings that refer to a credential, with a number of more digits than a float has.
+/// Bindings that refer to a credential and contain a number with more digits than a float can represent.
 const DOCUMENT: &str = r#"{"services":[{"label":"db","big":123456789012345678901,"credentials":{"credhub-ref":"((/database))"}}]}"#;
 
 const RESOLVED: &str = r#"{"services":[{"label":"db","big":123456789012345678901,"credentials":{"port":5432,"host":"db.example"}}]}"#;

@@ -21,7 +21,7 @@ pub(crate) async fn set(server: &Server, name: &str, text: &str) -> Value {
     response.expect(200).json()
 }
 
-/// Returns the provenance of the active version: the inputs, and whether it is a claim.
+/// Returns the provenance of the active version: the inputs, and whether the provenance was imported.
 async fn derived_from(server: &Server, name: &str) -> [Value; 2] {
     let path = format!("/api/v1/data?current=true&provenance=true&name={name}");
     let mut version = server.get_json(&path).await["data"][0].take();
@@ -201,7 +201,7 @@ async fn only_a_caller_who_may_read_the_input_derives_from_it() {
         let body = json!({"derived_from": "/secret/input"});
         caller.post(BULK_REGENERATE, body).await.expect(404).error();
     }
-    // The stored casing counts, too.
+    // The caller also needs permission for the name in its stored casing.
     server
         .grant("/secret/input", caller.actor(), &["read"])
         .await;
@@ -496,7 +496,7 @@ async fn an_input_that_changes_during_the_call_is_read_again() {
     tokio::join!(deriving, rotating);
     let last = generated(&server, "/a", json!({"from": "/input"})).await;
     assert_eq!(last["value"]["inputs"][0]["value"], "39");
-    // Each version was added while its input was the active version.
+    // Each derived version records the version of the input with the value that the plugin got.
     let inputs = server.versions("/input").await;
     for version in server.versions("/a").await {
         let input = &version["value"]["inputs"][0];

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::session;
 use crate::fixtures::versions;
 
-/// Returns the responses of an API and of a provider at the root of a stub; `None` for the token endpoint and for unknown
+/// Returns the response of a stub that serves an API, and a provider at its root. `None` for the token endpoint and for unknown
 /// paths. `changes` replaces fields of the discovery document.
 pub(super) fn openid(request: &ReceivedRequest, url: &str, changes: &Value) -> Option<Reply> {
     let body = match request.line.as_str() {

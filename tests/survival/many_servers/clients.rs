@@ -26,7 +26,7 @@ const LEAVES: [&str; 2] = ["/leaf/a", "/leaf/b"];
 const CLIENTS_PER_SERVER: usize = 4;
 /// The minimum number of calls of a meaningful history.
 pub(super) const CALLS_MIN: usize = 100;
-/// Minimum number of calls of all clients together, some of which may have no clear outcome.
+/// Minimum number of calls of all clients together. Some of these calls may have no clear outcome.
 const ENOUGH: usize = CALLS_MIN * 2;
 
 /// Runs clients of all servers for a while, then reads everything once more, and returns the recorded calls.
@@ -72,7 +72,7 @@ async fn prepared(server: &Arc<Server>, start: Instant) -> Vec<Call> {
     first.into_calls()
 }
 
-/// Sends random requests until this time, or later until all clients together have made enough calls.
+/// Sends random requests until `ends` has passed and all clients together have made enough calls.
 async fn work(mut recorder: Recorder, ends: Instant, calls: Arc<AtomicUsize>) -> Vec<Call> {
     let mut seen: Option<(&str, Id)> = None;
     while calls.fetch_add(1, Ordering::Relaxed) < ENOUGH || Instant::now() < ends {

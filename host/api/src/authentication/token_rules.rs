@@ -171,7 +171,7 @@ impl Default for ClaimSettings {
 }
 
 impl ClaimSettings {
-    /// Returns whether a token whose subject is this client id is the client's.
+    /// Returns whether this client id is listed: then a token with this subject and client id belongs to the client.
     pub(super) fn is_client_subject(&self, client_id: &str) -> bool {
         let mut listed = self.client_subjects.iter();
         listed.any(|listed| listed == client_id || listed == ANY)

@@ -38,7 +38,7 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
-    /// Starts this number of threads in the short and in the generate lane. A flow leaves one thread of the generate lane to others.
+    /// Starts both lanes, each with its number of threads. A flow leaves one thread of the generate lane to other flows.
     pub(crate) fn start([short, generate]: [usize; 2], queue: QueueLimits) -> io::Result<Self> {
         let running_per_flow_max = generate.saturating_sub(1).max(1);
         let generate_queue = FairQueue::new(running_per_flow_max, queue);

@@ -1,9 +1,9 @@
 //! The key ring of a running server, which recognizes keys that other servers activate.
 //!
-//! While an operator changes the key of several servers, some servers encrypt with a key that other servers have only
-//! in their configuration, because the key had no record when they started. The other servers read the records when they
-//! first need the key for a value, and every few seconds while a configured key has no record. Records read earlier
-//! stay valid: records are only added, and no record is compared twice.
+//! While an operator changes the active key of several servers, some servers encrypt with the new key. The other servers have
+//! this key in their configuration, but found no record of it when they started. They read the records again when they first
+//! need the key for a value, and every few seconds while a configured key has no record. Records read earlier stay valid:
+//! records are only added, and no record is compared twice.
 
 use std::{
     sync::{
@@ -181,7 +181,8 @@ impl Sealer for SharedKeyRing {
         plaintext: &Secret,
     ) -> Result<Envelope, SealError> {
         if !self.meter.take_reserved() {
-            // In a task, because a request that is dropped meanwhile must not lose the whole reservation.
+            // The reservation runs in its own task: if the request is dropped meanwhile, the other reserved encryptions must
+            // not be lost.
             let meter = Arc::clone(&self.meter);
             let counting = tokio::spawn(async move { meter.reserve_and_count().await });
             counting.await.map_err(|_| SealError::UsageNotCounted)??;
@@ -276,7 +277,7 @@ impl EncryptionMeter {
         taken.is_ok()
     }
 
-    /// Returns the number of encryptions counted so far, on all servers.
+    /// Reserves encryptions in the database. Returns the number of encryptions counted so far, on all servers.
     async fn reserve(&self, count: u64) -> Result<u64, SealError> {
         let reserving =
             self.database

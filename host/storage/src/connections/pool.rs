@@ -106,7 +106,7 @@ impl LongReads {
         }
     }
 
-    /// Returns the same slots for reads of an actor.
+    /// Returns the same slots for reads by this actor.
     pub(super) fn of_actor(&self, actor: &Actor) -> Self {
         let mut of_actors = self.of_actors.lock();
         let known = of_actors.get(actor).and_then(Weak::upgrade);
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn old_connections_and_those_before_a_refused_write_are_retired() {
+    fn connections_too_old_or_before_a_refused_write_are_retired() {
         let health = ServerHealth::default();
         let begun = Instant::now();
         let retires = |age, now| health.retires(age, now);
