@@ -11,7 +11,7 @@ fn a_database_password_is_never_printed() {
     let options =
         Options::default().storage(&format!("{url}\npassword_environment = \"PASSWORD\""));
     let message = Server::refusal(&options.environment("PASSWORD", "hunter2"));
-    message.assert_contains("the database a on 127.0.0.1:1 can't be reached");
+    message.assert_contains("could not reach the database a on 127.0.0.1:1");
     message.assert_lacks("hunter2");
 }
 

@@ -42,7 +42,7 @@ async fn links_of_another_user_are_refused_and_links_of_root_followed() {
             ] {
                 let run = folder.run(caller, &format!("{command} {path}")).expect(1);
                 for part in [
-                    format!("{path} can't be written: the symbolic link "),
+                    format!("could not write {path}: the symbolic link "),
                     format!("{refused} belongs to another user (id {STRANGER}); "),
                     "specify the path of its target".to_owned(),
                 ] {

@@ -279,7 +279,7 @@ async fn no_entry_of_a_truncated_file_is_set() {
     let absent = shell.run(&["import", "absent"]).expect(1);
     absent
         .errors
-        .assert_contains("absent: the file can't be read");
+        .assert_contains("absent: could not read the file");
     assert_eq!(fixtures::stored(&server, "").await, json!({}));
 }
 

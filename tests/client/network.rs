@@ -108,7 +108,7 @@ fn writes_are_not_retried_after_a_lost_connection() {
         let lines = stub.lines();
         let writes = lines.iter().filter(|line| !line.starts_with("GET"));
         assert_eq!(writes.count(), 1, "{lines:?}");
-        run.errors.assert_contains("can't be reached");
+        run.errors.assert_contains("could not reach ");
     }
 }
 
@@ -146,7 +146,7 @@ fn a_login_has_as_many_retries_as_a_request() {
     for identity in [&[("KEYWRIGHT_CLIENT_TOKEN", "token")][..], &client] {
         let run = caller(identity).run(&["get", "/a"]).expect(6);
         run.errors
-            .assert_contains("can't be reached: Connection refused");
+            .assert_contains(&format!("could not reach {url}: Connection refused"));
         assert_eq!(run.errors.matches("retrying in ").count(), 2, "{run:?}");
     }
 }
@@ -175,7 +175,7 @@ fn a_server_without_tls_is_not_retried() {
         .variable("KEYWRIGHT_CLIENT_SERVER", &url)
         .variable("KEYWRIGHT_TOKEN", "token");
     let run = shell.run(&["get", "/a"]).expect(6);
-    let reason = format!("{url} can't be reached: it does not speak TLS; check the port");
+    let reason = format!("could not reach {url}: it does not speak TLS; check the port");
     run.errors.assert_contains(&reason);
     run.errors.assert_lacks("retrying");
 }

@@ -216,7 +216,7 @@ async fn each_outcome_has_its_exit_status() {
             1,
             "invalid server address",
         ),
-        ("unreachable", away(), get, 6, "can't be reached"),
+        ("unreachable", away(), get, 6, "could not reach "),
     ] {
         let run = shell.run(arguments);
         assert_eq!(run.status, Some(status), "{what}: {run:#?}");

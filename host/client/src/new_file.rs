@@ -62,10 +62,10 @@ pub(crate) enum WriteError {
 
 /// A failed access to a file.
 #[derive(Debug, thiserror::Error)]
-#[error("{} can't be {doing}: {cause}", path.display())]
+#[error("could not {action} {}: {cause}", path.display())]
 pub(crate) struct SessionFileError {
     path: PathBuf,
-    doing: &'static str,
+    action: &'static str,
     cause: io::Error,
 }
 
@@ -75,10 +75,10 @@ impl SessionFileError {
         self.cause.kind() == io::ErrorKind::InvalidData
     }
 
-    pub(crate) fn new(path: &Path, doing: &'static str, cause: io::Error) -> Self {
+    pub(crate) fn new(path: &Path, action: &'static str, cause: io::Error) -> Self {
         Self {
             path: path.to_owned(),
-            doing,
+            action,
             cause,
         }
     }
@@ -102,7 +102,7 @@ pub(crate) fn write_whole(
         }
         new.rename_to_target()
     };
-    write().map_err(|cause| SessionFileError::new(target, "written", cause))
+    write().map_err(|cause| SessionFileError::new(target, "write", cause))
 }
 
 /// Returns the path of the regular file that a write would replace, if any.
@@ -110,7 +110,7 @@ pub(crate) fn replaced_file(target: &Path) -> Result<Option<PathBuf>, SessionFil
     match resolve(target) {
         Ok(Target::Existing(path)) => Ok(Some(path)),
         Ok(Target::Absent(_) | Target::Stream(_)) => Ok(None),
-        Err(cause) => Err(SessionFileError::new(target, "written", cause)),
+        Err(cause) => Err(SessionFileError::new(target, "write", cause)),
     }
 }
 
@@ -389,7 +389,7 @@ fn write_error(target: &Path, cause: io::Error) -> WriteError {
     if cause.kind() == ErrorKind::AlreadyExists {
         WriteError::Exists(target.to_owned())
     } else {
-        SessionFileError::new(target, "written", cause).into()
+        SessionFileError::new(target, "write", cause).into()
     }
 }
 

@@ -125,7 +125,7 @@ pub enum SignatureError {
     OfAnother(String),
     #[error("its signature was made with another key than the configured one")]
     OtherKey,
-    #[error("its signature can't be read")]
+    #[error("could not read its signature")]
     Unreadable(#[source] io::Error),
     #[error(
         "its signature does not match: it is for another component, or the signature was modified"

@@ -161,7 +161,7 @@ mod tests {
         let missing = refused_by("/nonexistent");
         assert_eq!(
             missing.to_string(),
-            "the program that compiles it, /nonexistent, can't be run"
+            "could not run the program that compiles it, /nonexistent"
         );
     }
 }

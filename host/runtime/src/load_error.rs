@@ -10,18 +10,18 @@ use crate::{config::Grant, conformance::EntropyError, schema::SchemaError};
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum LoadError {
-    #[error("the cache directory {} can't be used", .path.display())]
+    #[error("could not use the cache directory {}", .path.display())]
     CacheDirectory { path: PathBuf, source: io::Error },
     #[error("the cache directory {} {rule}", .path.display())]
     CacheDirectoryUnsafe { path: PathBuf, rule: &'static str },
     #[error(
-        "can't reserve memory for {calls} simultaneous plugin calls; lower threads_per_lane or the plugins' \
+        "could not reserve memory for {calls} simultaneous plugin calls; lower threads_per_lane or the plugins' \
          memory_bytes_max, or raise the limit on the server's address space"
     )]
     Engine { calls: u32, source: wasmtime::Error },
     #[error(transparent)]
     Plugin(#[from] PluginLoadError),
-    #[error("the threads for plugin calls could not be started")]
+    #[error("could not start the threads for plugin calls")]
     Threads(#[source] io::Error),
 }
 
@@ -73,7 +73,7 @@ pub enum PluginRefusedError {
         status: ExitStatus,
         memory_bytes_max: u64,
     },
-    #[error("the program that compiles it, {}, can't be run", .program.display())]
+    #[error("could not run the program that compiles it, {}", .program.display())]
     CompilerNotRun {
         program: PathBuf,
         #[source]
@@ -85,7 +85,7 @@ pub enum PluginRefusedError {
     ComponentMissing,
     #[error("the file is larger than {bytes_max} bytes")]
     ComponentTooLarge { bytes_max: u64 },
-    #[error("the file can't be read")]
+    #[error("could not read the file")]
     ComponentUnreadable(#[source] io::Error),
     #[error("invalid type name; use 1 to 63 characters of a-z, 0-9 and -, starting with a letter")]
     CredentialTypeMalformed,

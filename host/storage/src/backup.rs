@@ -42,13 +42,13 @@ pub struct BackedUp {
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     /// The copy is damaged or incomplete.
-    #[error("the copy can't be used: {0}")]
+    #[error("the copy is unusable: {0}")]
     CopyUnusable(String),
     /// The copy could not be read.
-    #[error("the copy can't be read")]
+    #[error("could not read the copy")]
     CopyNotRead(#[source] RepositoryError),
     /// The copy is complete, but a power failure may still remove its directory entry.
-    #[error("{} is complete, but its folder can't be synchronized with the disk", .path.display())]
+    #[error("{} is complete, but its folder could not be synchronized with the disk", .path.display())]
     NotSynchronized {
         /// The file.
         path: PathBuf,
@@ -57,7 +57,7 @@ pub enum BackupError {
         source: io::Error,
     },
     /// The database can't be read.
-    #[error("the database can't be copied")]
+    #[error("could not copy the database")]
     NotCopied(#[source] RepositoryError),
     /// The database can't be used.
     #[error(transparent)]
@@ -72,7 +72,7 @@ pub enum BackupError {
     #[error("{} is not a file; name the file to create", .0.display())]
     TargetIsNoFile(PathBuf),
     /// The copy can't be written.
-    #[error("{} can't be written", .path.display())]
+    #[error("could not write {}", .path.display())]
     TargetNotWritten {
         /// The file.
         path: PathBuf,

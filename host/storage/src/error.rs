@@ -21,7 +21,7 @@ pub enum DatabaseOpenError {
     )]
     FileAbsent(PathBuf),
     /// The file can't be created.
-    #[error("the database file {} can't be created", .path.display())]
+    #[error("could not create the database file {}", .path.display())]
     FileNotCreated {
         /// The file.
         path: PathBuf,
@@ -55,7 +55,7 @@ pub enum DatabaseOpenError {
         log: PathBuf,
     },
     /// The file can't be opened as a database.
-    #[error("the database file {} can't be opened", .path.display())]
+    #[error("could not open the database file {}", .path.display())]
     FileNotOpened {
         /// The file.
         path: PathBuf,
@@ -90,7 +90,7 @@ pub enum DatabaseOpenError {
         difference: &'static str,
     },
     /// The schema can't be read.
-    #[error("the schema of the database {database} can't be read")]
+    #[error("could not read the schema of the database {database}")]
     SchemaNotRead {
         /// The file, or the names of the database and its server.
         database: String,
@@ -99,7 +99,7 @@ pub enum DatabaseOpenError {
         source: Box<dyn Error + Send + Sync>,
     },
     /// The schema can't be migrated, or is too new for this server.
-    #[error("the schema of the database {database} can't be migrated")]
+    #[error("could not migrate the schema of the database {database}")]
     SchemaNotMigrated {
         /// The file, or the names of the database and its server.
         database: String,
@@ -108,7 +108,7 @@ pub enum DatabaseOpenError {
         source: Box<dyn Error + Send + Sync>,
     },
     /// The database server is unreachable.
-    #[error("the database {database} can't be reached")]
+    #[error("could not reach the database {database}")]
     ServerNotReached {
         /// The names of the database and its server.
         database: String,

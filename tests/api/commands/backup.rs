@@ -221,18 +221,18 @@ async fn a_failed_backup_leaves_no_file() {
     };
     let missing = folder.path().join("missing/copy");
     let result = back_up(server.directory(), &missing, &[]).expect(1);
-    result.errors.assert_contains("can't be written");
+    result.errors.assert_contains("could not write ");
     let target = folder.path().join("copy");
     let to = target.to_str().unwrap();
     // The size limit permits only a part of the database in the copy.
     let result = run_command_with_files_up_to(64, server.directory(), &["backup", to]).expect(1);
-    result.errors.assert_contains("can't be copied");
+    result.errors.assert_contains("could not copy the database");
     assert!(files(folder.path()).is_empty());
     // The copy of a damaged database is damaged, too.
     let sql = "delete from credential_name_data where id > 10";
     server.run_sql(sql).await;
     let result = back_up(server.directory(), &target, &[]).expect(1);
-    result.errors.assert_contains("the copy can't be used: ");
+    result.errors.assert_contains("the copy is unusable: ");
     assert!(files(folder.path()).is_empty());
 }
 

@@ -205,7 +205,7 @@ async fn a_copied_ciphertext_is_refused_without_disclosing_its_value() {
         let refused = server.get(path).await.expect(500);
         assert_eq!(
             refused.error(),
-            "the stored value could not be decrypted: its ciphertext was modified or moved from another record"
+            "could not decrypt the stored value: its ciphertext was modified or moved from another record"
         );
         assert!(!refused.body.contains("canary-"), "{}", refused.body);
     }
@@ -226,7 +226,7 @@ async fn versions_with_a_changed_type_or_casing_are_refused() {
         // Regenerating a credential of another type would pass the private key to its plugin.
         for response in [server.get(get).await, server.regenerate("/root").await] {
             let refused = response.expect(500);
-            let expected = "the stored value could not be decrypted: its ciphertext was modified or moved from another record";
+            let expected = "could not decrypt the stored value: its ciphertext was modified or moved from another record";
             assert_eq!(refused.error(), expected, "{change}");
         }
         server

@@ -313,7 +313,7 @@ fn the_session_is_deleted_even_if_the_provider_is_down() {
     });
     write_session(&shell, &kept);
     let run = shell.run(&["logout"]).expect(3);
-    run.errors.assert_contains("can't be reached");
+    run.errors.assert_contains("could not reach ");
     assert!(session(&shell).is_none());
 }
 

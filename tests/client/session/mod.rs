@@ -194,7 +194,7 @@ fn unusable_certificate_and_key_files_are_named() {
         .variable("KEYWRIGHT_CLIENT_CA_CERT", "absent.pem");
     let run = variable.run(&["login", "--device"]).expect(1);
     run.errors
-        .assert_contains("KEYWRIGHT_CLIENT_CA_CERT: absent.pem can't be read");
+        .assert_contains("KEYWRIGHT_CLIENT_CA_CERT: could not read absent.pem");
     for (arguments, reason) in [
         (
             &["--ca-cert", &key][..],

@@ -339,7 +339,10 @@ fn check_config_connects_to_the_database_only_on_request() {
     let checked = layout.check(&["--no-plugins", "--connect"], &[]).expect(1);
     checked
         .output
-        .assert_contains("can't be opened: it is not a SQLite database");
+        .assert_contains("could not open the database file ");
+    checked
+        .output
+        .assert_contains(": it is not a SQLite database");
 
     // Accepts connections, but never responds.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -350,7 +353,10 @@ fn check_config_connects_to_the_database_only_on_request() {
     let checked = layout.check(&["--no-plugins", "--connect"], &[]).expect(1);
     checked
         .output
-        .assert_contains("can't be reached: it did not respond in time");
+        .assert_contains("could not reach the database ");
+    checked
+        .output
+        .assert_contains(": it did not respond in time");
 }
 
 #[test]

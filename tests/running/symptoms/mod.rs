@@ -148,7 +148,7 @@ async fn provoke_start_error(text: &str) -> String {
             let address = taken.local_addr().unwrap();
             Server::refusal(&plain.extra(&format!("[management]\nlisten = \"{address}\"")))
         }
-        "the database file … can't be opened" => {
+        "could not open the database file …" => {
             let folder = TempDir::new().unwrap();
             let file = folder.path().join("garbage.db");
             fs::write(&file, "this is not a database").unwrap();
@@ -440,7 +440,7 @@ async fn provoke_client_error(text: &str) -> Commanded {
         "the identity provider is not available: …" => {
             Shell::of(&server).variable("KEYWRIGHT_CLIENT_RETRIES", "0")
         }
-        "… can't be reached: …" => Shell::of(&server)
+        "could not reach …" => Shell::of(&server)
             .variable("KEYWRIGHT_CLIENT_SERVER", "https://127.0.0.1:1")
             .variable("KEYWRIGHT_CLIENT_RETRIES", "0"),
         text => nothing_provokes(text),

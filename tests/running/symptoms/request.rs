@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 pub(super) async fn provoke(text: &str) -> Response {
     match text {
-        "the access token can't be verified: the identity provider's keys could not be fetched" => {
+        "could not verify the access token: could not fetch the identity provider's keys" => {
             without_provider().await
         }
         "the audit trail can't be written at present" => on_a_full_disk().await,
@@ -97,7 +97,7 @@ async fn provoke_on_a_default_server(text: &str) -> Response {
                 .set("/b", "value", json!("v".repeat(1_048_577)))
                 .await
         }
-        "the stored value could not be decrypted: its ciphertext was modified or moved from another record" =>
+        "could not decrypt the stored value: its ciphertext was modified or moved from another record" =>
         {
             let garbled = "update credential_version set ciphertext = nonce";
             server.run_sql(garbled).await;

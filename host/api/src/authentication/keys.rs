@@ -211,7 +211,7 @@ impl UsableKeys {
 }
 
 impl PublishedKey {
-    /// Returns whether the key may verify tokens. `alg`, `use` and `key_ops` are optional, but must match.
+    /// Returns whether the key may verify tokens. Without `alg`, `use` or `key_ops`, the field permits it.
     fn is_for_tokens(&self) -> bool {
         let algorithm = match (self.kty.as_str(), self.crv.as_deref()) {
             ("RSA", _) => "RS256",

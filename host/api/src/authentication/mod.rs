@@ -257,7 +257,7 @@ impl From<TokenError> for ApiError {
                 );
             }
             TokenError::Unverifiable => {
-                let error = "the access token can't be verified: the identity provider's keys could not be fetched";
+                let error = "could not verify the access token: could not fetch the identity provider's keys";
                 return Self::unavailable(error, UNVERIFIABLE_RETRY_AFTER);
             }
             TokenError::Expired => ("access_token_expired", "the access token has expired"),

@@ -92,7 +92,7 @@ async fn receive(request: Request, bytes_max: usize) -> Result<Zeroizing<Vec<u8>
         let frame = frame.map_err(|_| {
             ApiError::new(
                 StatusCode::BAD_REQUEST,
-                "the request body could not be received",
+                "could not receive the request body",
             )
         })?;
         let Ok(data) = frame.into_data() else {

@@ -48,7 +48,7 @@ pub enum Error {
         reason: &'static str,
     },
     /// The server did not respond.
-    #[error("{server} can't be reached: {cause}")]
+    #[error("could not reach {server}: {cause}")]
     Unreachable {
         /// The address of the server, or of the identity provider.
         server: String,
@@ -77,7 +77,7 @@ pub enum Error {
     #[error("the server's response is empty")]
     ResponseEmpty,
     /// The request can't be serialized as JSON.
-    #[error("the request can't be written as JSON")]
+    #[error("could not write the request as JSON")]
     RequestMalformed(#[source] JsonError),
     /// The address of the server or of its identity provider is malformed.
     #[error("invalid server address {0:?}: must be https:// with a host and an optional port")]

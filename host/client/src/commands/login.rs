@@ -219,7 +219,7 @@ fn session(
     login_options: LoginOptions,
 ) -> Result<StoredSession, CommandError> {
     let absolute = |file: &PathBuf| {
-        path::absolute(file).map_err(|cause| SessionFileError::new(file, "located", cause))
+        path::absolute(file).map_err(|cause| SessionFileError::new(file, "locate", cause))
     };
     let ca_cert = settings.ca_cert.iter().map(absolute);
     let client_certificate = match &settings.client_certificate {

@@ -50,7 +50,7 @@ impl Directory {
 
     /// Creates the folder if it does not exist.
     fn create(&self) -> Result<(), SessionFileError> {
-        let failed = |cause| SessionFileError::new(&self.0, "created", cause);
+        let failed = |cause| SessionFileError::new(&self.0, "create", cause);
         let mut folder = DirBuilder::new();
         folder.recursive(true).mode(0o700);
         folder.create(&self.0).map_err(failed)
@@ -73,7 +73,7 @@ impl Directory {
         let path = self.file(name);
         match fs::canonicalize(&path).and_then(fs::remove_file) {
             Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
-                Err(SessionFileError::new(&path, "deleted", cause))
+                Err(SessionFileError::new(&path, "delete", cause))
             }
             _ => Ok(()),
         }
@@ -254,7 +254,7 @@ impl StoredSession {
             is_of_client: self.login_options.is_of_client,
         };
         let text = serde_json::to_vec_pretty(&stored).map_err(|cause| {
-            SessionFileError::new(&directory.file(SESSION_FILE), "written", cause.into())
+            SessionFileError::new(&directory.file(SESSION_FILE), "write", cause.into())
         })?;
         directory.write(SESSION_FILE, &Zeroizing::new(text))
     }

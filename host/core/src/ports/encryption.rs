@@ -76,7 +76,7 @@ pub struct Envelope {
 pub enum SealError {
     /// Decryption failed. The cause is omitted so that it leaks nothing.
     #[error(
-        "the stored value could not be decrypted: its ciphertext was modified or moved from another record"
+        "could not decrypt the stored value: its ciphertext was modified or moved from another record"
     )]
     NotAuthentic,
     /// The active key has reached its limit of encryptions.
@@ -93,7 +93,7 @@ pub enum SealError {
     )]
     KeyManagementUnavailable(Uuid),
     /// Encryption failed.
-    #[error("the value could not be encrypted")]
+    #[error("could not encrypt the value")]
     SealingFailed,
     /// The storage could not count the encryption. The active key must not encrypt before the encryption is counted.
     #[error(

@@ -446,7 +446,7 @@ pub enum PluginTestError {
     #[error(transparent)]
     Refused(Box<PluginLoadError>),
     /// The operating system did not start a thread.
-    #[error("the thread for plugin calls could not be started")]
+    #[error("could not start the thread for plugin calls")]
     Threads(#[from] io::Error),
 }
 

@@ -148,7 +148,7 @@ impl Findings {
             let cause = io::Error::from(cause);
             self.mistake(
                 setting,
-                format!("{} can't be written: {cause}", path.display()),
+                format!("could not write {}: {cause}", path.display()),
             );
         }
     }

@@ -234,7 +234,7 @@ impl Writer {
         {
             tracing::error!(
                 error = failure as &dyn std::error::Error,
-                "can't write to the database: its disk is full or broken"
+                "could not write to the database: its disk is full or broken"
             );
             tokio::spawn(probe(self.clone()));
         }

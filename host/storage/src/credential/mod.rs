@@ -285,7 +285,7 @@ impl CredentialRepository for Database {
 
 /// The database responds, but writes fail.
 #[derive(Debug, thiserror::Error)]
-#[error("can't write to the database: its disk is full or broken")]
+#[error("the last write to the database failed: its disk is full or broken")]
 struct WriteCheckError;
 
 /// The maximum number of names in a statement.

@@ -16,7 +16,7 @@ pub(crate) type EntryReceiver<'a> = &'a mut dyn FnMut(Result<Entry, EntryError>)
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
     /// An I/O error occurred.
-    #[error("the file can't be read")]
+    #[error("could not read the file")]
     Unreadable(#[from] io::Error),
     /// The file was modified between or during passes.
     #[error("the file was modified during the import")]
