@@ -235,7 +235,7 @@ impl Recognition {
     /// Returns the recognized keys for decryption. The key ring can't encrypt if the active key is not recognized yet.
     pub fn key_ring_to_read(&self) -> KeyRing {
         KeyRing {
-            active: self.active.unwrap_or(Uuid::nil()),
+            active: self.active.unwrap_or_default(),
             keys: self.keys.clone(),
         }
     }
