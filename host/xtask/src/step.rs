@@ -21,8 +21,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 /// Like [`run`], for programs that use the network. In CI, retries several times, because other servers may be temporarily
 /// unavailable.
 pub(crate) fn run_over_network(command: &mut Command) -> Result<()> {
-    let is_ci = std::env::var_os("CI").is_some();
-    for pause in RETRY_PAUSES.iter().filter(|_| is_ci) {
+    for pause in RETRY_PAUSES.iter().filter(|_| is_ci()) {
         match run(command) {
             Ok(()) => return Ok(()),
             Err(reason) => {
@@ -32,6 +31,11 @@ pub(crate) fn run_over_network(command: &mut Command) -> Result<()> {
         }
     }
     run(command)
+}
+
+/// Returns whether the environment variable `CI` is set.
+pub(crate) fn is_ci() -> bool {
+    std::env::var_os("CI").is_some()
 }
 
 pub(crate) fn install_package(name: &str) -> Result<()> {

@@ -59,11 +59,23 @@ fn given_or<'a>(arguments: &'a [String], default: impl Iterator<Item = &'a str>)
 /// Runs tests on two more threads than there are processors, because most tests wait for processes or the disk. The environment
 /// variable takes precedence.
 fn cargo_test() -> Command {
-    let mut cargo = step::cargo();
+    let mut cargo = linting_cargo();
     cargo.args(["test", "--locked"]);
     let processors = std::thread::available_parallelism();
     if let (None, Ok(processors)) = (std::env::var_os(TEST_THREADS), processors) {
         cargo.env(TEST_THREADS, processors.saturating_add(2).to_string());
+    }
+    cargo
+}
+
+/// Returns a command for cargo. In CI, clippy compiles the workspace, and each warning is an error: a separate run of clippy
+/// would compile all dependencies a second time. The processes of the tests do not inherit the option.
+fn linting_cargo() -> Command {
+    let mut cargo = step::cargo();
+    if step::is_ci() {
+        cargo
+            .args(["--config", "build.rustc-workspace-wrapper='clippy-driver'"])
+            .env("CLIPPY_ARGS", "--deny__CLIPPY_HACKERY__warnings");
     }
     cargo
 }
@@ -85,7 +97,7 @@ fn build() -> Result<()> {
         });
         let rust = guests::build(Which::All).and_then(|_| {
             // Selects the same packages as the tests, so that dependencies are built once.
-            step::run(step::cargo().args(["build", "--locked", "--workspace", "--bins"]))
+            step::run(linting_cargo().args(["build", "--locked", "--workspace", "--bins"]))
         });
         let others = in_parallel
             .join()
