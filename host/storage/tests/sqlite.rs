@@ -172,6 +172,22 @@ async fn exhausted_sequence_numbers_are_not_reported_as_a_full_disk() {
 }
 
 #[tokio::test]
+async fn words_of_a_name_that_is_too_long_are_not_compared() {
+    let fixture = Fixture::new().await;
+    for name in ["/long", "/short"] {
+        fixture.append(name, "value", 1).await;
+    }
+    fixture
+        .change(
+            "update credential set name_folded = '/other' where name = '/short';
+             update credential set name_folded = '/' || hex(zeroblob(128)) where name = '/long'",
+        )
+        .await;
+    let wrong = fixture.database.wrongly_indexed().await.unwrap();
+    assert_eq!(wrong, [2]);
+}
+
+#[tokio::test]
 async fn at_most_a_hundred_wrongly_indexed_names_are_reported() {
     let fixture = Fixture::new().await;
     for number in 0..101 {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use keywright_core::{
-    credential::StoredVersion,
+    credential::{NAME_CHARACTERS_MAX, StoredVersion},
     ports::{
         CheckEnds, CheckRepository, CheckedCredential, CheckedIndexEntry, CheckedPermission,
         CheckedRow, CheckedVersion, PointedVersion, RepositoryError, SequenceRange,
@@ -106,7 +106,9 @@ impl CheckRepository for Database {
             // `POSTGRES_CREDENTIALS` checks the index with each credential.
             Engine::Postgres => Ok(Vec::new()),
             Engine::Sqlite => {
-                let query = statement(statements::SQLITE_WRONG_WORDS).bind(WRONGLY_INDEXED_MAX);
+                let query = statement(statements::SQLITE_WRONG_WORDS)
+                    .bind(WRONGLY_INDEXED_MAX)
+                    .bind(i64::try_from(NAME_CHARACTERS_MAX).unwrap_or(i64::MAX));
                 let rows = self.pools.reader.fetch_all(query).await?;
                 let sequence = |row: &Row| column!(row, "credential_name", "sequence");
                 rows.iter().map(sequence).collect()
@@ -333,11 +335,13 @@ pub(crate) mod statements {
     );
 
     /// SQLite: the first rows of the index with a word that the credential's name does not have at that position. Reads the whole
-    /// index on purpose.
+    /// index on purpose. Reads a name for each of its words, so malformed names that are too long are not compared.
     pub(crate) const SQLITE_WRONG_WORDS: &str = "
         select distinct t.doc as sequence
         from credential_name_trigram t join credential c on c.sequence = t.doc
-        where substr(c.name_folded || char(1, 1), t.offset + 1, 3) is not t.term
+        where case when octet_length(c.name_folded) <= $2
+            then substr(c.name_folded || char(1, 1), t.offset + 1, 3) is not t.term
+        end
         limit $1";
 
     /// Selects the columns that `row::stored_version_from` decodes, and the names and ids of the inputs. The function that joins
