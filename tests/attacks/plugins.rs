@@ -369,8 +369,8 @@ async fn no_document_exhausts_the_shipped_resolver() {
 }
 
 /// Returns a client that may write and read below `/attacker`.
-async fn attacker(server: &Server) -> Caller {
-    let attacker = server.as_client("attacker").await;
+async fn attacker(server: &Server, client: &str) -> Caller {
+    let attacker = server.as_client(client).await;
     server
         .grant("/attacker/*", attacker.actor(), &["write", "read"])
         .await;
@@ -383,9 +383,9 @@ const WAITING_PER_ACTOR_MAX: usize = 24;
 const STORM: usize = 64;
 
 /// Starts calls, each of which occupies a thread until its deadline.
-fn storm(caller: &Caller, from: &str) -> JoinSet<Response> {
+fn storm(caller: &Caller, from: &str, calls: usize) -> JoinSet<Response> {
     let mut storm = JoinSet::new();
-    for number in 0..STORM {
+    for number in 0..calls {
         let (caller, name) = (caller.clone(), format!("{from}/{number}"));
         storm.spawn(async move {
             let body = json!({"name": name, "type": "hostile", "parameters": {"behave": "loop"}});
@@ -396,18 +396,35 @@ fn storm(caller: &Caller, from: &str) -> JoinSet<Response> {
 }
 
 #[tokio::test]
-async fn one_actor_does_not_occupy_all_threads() {
-    let options = Options::default()
-        .hostile("deadline_ms = 20000", "generate = \"as-configured\"")
-        .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", "2");
-    let server = Server::start_with(&options).await;
-    let attacker = attacker(&server).await;
-    let mut storm = storm(&attacker, "/attacker");
-    for number in 0..20 {
-        let name = format!("/mine/{number}");
-        server.generated(&name, "password", json!({})).await;
+async fn two_actors_do_not_occupy_all_threads() {
+    for (threads, clients) in [("2", &["attacker"][..]), ("3", &["attacker", "other"])] {
+        let options = Options::default()
+            .hostile("deadline_ms = 20000", "generate = \"as-configured\"")
+            .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", threads)
+            .watched();
+        let server = Server::start_with(&options).await;
+        let mut storms = Vec::new();
+        for (client, busy) in clients.iter().zip([1.0, 2.0]) {
+            let attacker = attacker(&server, client).await;
+            // All callers share a connection, which must have a stream left for the other requests.
+            let from = format!("/attacker/{client}");
+            storms.push(storm(&attacker, &from, STORM / clients.len()));
+            server
+                .scrape_until(|scrape| {
+                    let generate = [("lane", "generate")];
+                    scrape.sum("keywright_plugin_lane_threads_busy", &generate) >= Some(busy)
+                })
+                .await;
+        }
+        for number in 0..20 {
+            let name = format!("/mine/{number}");
+            server.generated(&name, "password", json!({})).await;
+        }
+        for mut storm in storms {
+            let ended = storm.try_join_next();
+            assert!(ended.is_none(), "{threads} threads: {ended:?}");
+        }
     }
-    assert!(storm.try_join_next().is_none());
 }
 
 #[tokio::test]
@@ -422,9 +439,9 @@ async fn many_calls_of_one_actor_delay_others_only_briefly() {
         )
         .environment("KEYWRIGHT_PLUGINS__FAULTS_MAX", "1000000");
     let server = Server::start_with(&options).await;
-    let attacker = attacker(&server).await;
+    let attacker = attacker(&server, "attacker").await;
 
-    let mut storm = storm(&attacker, "/attacker");
+    let mut storm = storm(&attacker, "/attacker", STORM);
     let mut refused = 0;
     while refused < STORM - WAITING_PER_ACTOR_MAX - 2 {
         let response = storm.join_next().await.unwrap().unwrap();

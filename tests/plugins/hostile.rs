@@ -174,7 +174,7 @@ async fn guest_errors_are_truncated_printable_and_counted() {
 #[tokio::test]
 async fn other_requests_succeed_while_guests_loop_and_trap() {
     let options = options(LONG_MS, r#"generate = "loop", accept = "trap""#)
-        .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", "3")
+        .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", "4")
         .watched();
     let server = Server::start_with(&options).await;
     let looping = ["/a", "/b"].map(|name| {

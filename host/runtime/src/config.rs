@@ -41,8 +41,8 @@ pub struct SandboxConfig {
     #[schemars(range(min = 1, max = COMPILE_SECONDS_MAX_MAX))]
     #[serde(default = "default_compile_seconds_max")]
     pub compile_seconds_max: u64,
-    /// Threads of each of the two lanes: for `generate`, and for all other functions. The `generate` calls of one actor use at
-    /// most all but one of them, if there are several. Defaults to the number of cores, and one more for `generate`.
+    /// Threads of each of the two lanes: for `generate`, and for all other functions. Two threads for `generate`, or one of two,
+    /// only run calls of actors without a running call. Defaults to the number of cores, and two more for `generate`.
     #[serde(default)]
     #[schemars(range(max = THREADS_PER_LANE_MAX))]
     pub threads_per_lane: Option<NonZeroUsize>,

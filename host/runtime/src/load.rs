@@ -31,7 +31,7 @@ use crate::{
     engine::{CALLING_THREAD_STACK_BYTES, new_engine, start_ticking},
     generator::{GeneratorGuest, WasmGenerator, entropy_report},
     host::{RandomSource, TestIssuers},
-    lane::Lanes,
+    lane::{Lanes, THREADS_RESERVED},
     load_error::{LoadError, PluginLoadError, PluginRefusedError},
     measure::{self, LaneOccupancy},
     resolver::{ResolverGuest, WasmResolver},
@@ -63,7 +63,7 @@ impl Runtime {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let roles: Vec<_> = roles(config).collect();
         let [short, generate] = config.sandbox.threads_per_lane.map_or(
-            [cores, cores + 1].map(|threads| threads.min(THREADS_PER_LANE_MAX)),
+            [cores, cores + THREADS_RESERVED].map(|threads| threads.min(THREADS_PER_LANE_MAX)),
             |threads| [threads.get(); 2],
         );
         let calls = short + generate;

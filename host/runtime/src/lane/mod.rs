@@ -1,5 +1,5 @@
 //! The thread pools for guests: two lanes, so that short calls never wait behind long calls. Within a lane, actors are served in
-//! rotation, and no actor uses all threads for long calls; see [`Flow`].
+//! rotation, and two actors can't use all threads for long calls; see [`Flow`].
 
 mod queue;
 
@@ -29,6 +29,9 @@ use crate::{
 #[cfg(target_os = "linux")]
 const GENERATE_NICENESS: i32 = 10;
 
+/// The reserved threads of the generate lane: two flows with long jobs leave one thread to a third flow.
+pub(crate) const THREADS_RESERVED: usize = 2;
+
 /// Both lanes.
 pub(crate) struct Lanes {
     /// For short calls: `describe`, `normalize`, `accept`, `recover` and `find-references`.
@@ -38,13 +41,19 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
-    /// Starts both lanes, each with its number of threads. A flow leaves one thread of the generate lane to other flows.
+    /// Starts both lanes, each with its number of threads. Some threads of the generate lane are reserved for flows without a
+    /// running job.
     pub(crate) fn start([short, generate]: [usize; 2], queue: QueueLimits) -> io::Result<Self> {
-        let running_per_flow_max = generate.saturating_sub(1).max(1);
-        let generate_queue = FairQueue::new(running_per_flow_max, queue);
+        let reserved = THREADS_RESERVED.min(generate.saturating_sub(1));
+        let generate_queue = FairQueue::new(generate, reserved, queue);
         Ok(Self {
             // The name is the label `lane` of metrics, which is public.
-            short: Lane::start("brief", short, FairQueue::new(short, queue), keep_priority)?,
+            short: Lane::start(
+                "brief",
+                short,
+                FairQueue::new(short, 0, queue),
+                keep_priority,
+            )?,
             generate: Lane::start("generate", generate, generate_queue, lower_priority)?,
         })
     }
@@ -210,7 +219,7 @@ mod tests {
     use super::*;
 
     fn lane(queue_length: usize) -> Lane {
-        let queue = FairQueue::new(1, limits(queue_length));
+        let queue = FairQueue::new(1, 0, limits(queue_length));
         Lane::start("test", 1, queue, keep_priority).unwrap()
     }
 

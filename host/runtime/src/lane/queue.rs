@@ -49,10 +49,11 @@ pub(super) struct FairQueue<J> {
 
 struct State<J> {
     by_flow: HashMap<Flow, Jobs<J>>,
-    /// The flows whose next job may run, in the order in which they are served.
+    /// The flows with waiting jobs, in the order in which they are served.
     rotation: VecDeque<Flow>,
     length: usize,
-    running_per_flow_max: usize,
+    threads_idle: usize,
+    threads_reserved: usize,
     is_closed: bool,
 }
 
@@ -63,14 +64,15 @@ struct Jobs<J> {
 }
 
 impl<J> FairQueue<J> {
-    /// Creates a queue from which at most this number of jobs of a flow run at the same time.
-    pub(super) fn new(running_per_flow_max: usize, limits: QueueLimits) -> Self {
+    /// Creates a queue for a number of threads, of which some are reserved for flows without a running job.
+    pub(super) fn new(threads: usize, threads_reserved: usize, limits: QueueLimits) -> Self {
         Self {
             state: Mutex::new(State {
                 by_flow: HashMap::new(),
                 rotation: VecDeque::new(),
                 length: 0,
-                running_per_flow_max,
+                threads_idle: threads,
+                threads_reserved,
                 is_closed: false,
             }),
             has_changed: Condvar::new(),
@@ -103,10 +105,9 @@ impl<J> FairQueue<J> {
     }
 
     fn add(&self, mut state: MutexGuard<'_, State<J>>, flow: Flow, job: J) {
-        let running_max = state.running_per_flow_max;
         let jobs = state.by_flow.entry(flow.clone()).or_default();
         jobs.waiting.push_back(job);
-        if jobs.waiting.len() == 1 && jobs.running < running_max {
+        if jobs.waiting.len() == 1 {
             state.rotation.push_back(flow);
         }
         state.length += 1;
@@ -119,10 +120,14 @@ impl<J> FairQueue<J> {
     pub(super) fn pop(&self, ended: Option<Flow>) -> Option<(Flow, J)> {
         let mut state = self.state.lock();
         if let Some(flow) = ended {
-            state.end(flow);
+            state.end(&flow);
         }
         loop {
             if let Some(job) = state.take() {
+                // The end of the previous job may also have made a second job runnable, on an idle thread.
+                if !state.rotation.is_empty() {
+                    self.has_changed.notify_one();
+                }
                 return Some(job);
             }
             if state.is_closed {
@@ -154,29 +159,34 @@ impl<J> State<J> {
     }
 
     fn take(&mut self) -> Option<(Flow, J)> {
-        let flow = self.rotation.pop_front()?;
+        let next = if self.threads_idle > self.threads_reserved {
+            0
+        } else {
+            let mut rotation = self.rotation.iter();
+            rotation
+                .position(|flow| self.by_flow.get(flow).is_some_and(|jobs| jobs.running == 0))?
+        };
+        let flow = self.rotation.remove(next)?;
         let jobs = self.by_flow.get_mut(&flow)?;
         let job = jobs.waiting.pop_front()?;
         jobs.running += 1;
-        if !jobs.waiting.is_empty() && jobs.running < self.running_per_flow_max {
+        if !jobs.waiting.is_empty() {
             self.rotation.push_back(flow.clone());
         }
+        self.threads_idle -= 1;
         self.length -= 1;
         Some((flow, job))
     }
 
     /// Counts a job of this flow as ended.
-    fn end(&mut self, flow: Flow) {
-        let Some(jobs) = self.by_flow.get_mut(&flow) else {
+    fn end(&mut self, flow: &Flow) {
+        self.threads_idle += 1;
+        let Some(jobs) = self.by_flow.get_mut(flow) else {
             return;
         };
         jobs.running -= 1;
-        if jobs.waiting.is_empty() {
-            if jobs.running == 0 {
-                self.by_flow.remove(&flow);
-            }
-        } else if jobs.running + 1 == self.running_per_flow_max {
-            self.rotation.push_back(flow);
+        if jobs.running == 0 && jobs.waiting.is_empty() {
+            self.by_flow.remove(flow);
         }
     }
 }
@@ -200,7 +210,7 @@ mod tests {
             length_per_actor_max,
             retry_after: Duration::ZERO,
         };
-        FairQueue::new(100, limits)
+        FairQueue::new(100, 0, limits)
     }
 
     fn actor(name: &str) -> Flow {
@@ -220,24 +230,43 @@ mod tests {
     }
 
     #[test]
-    fn at_most_this_number_of_jobs_of_a_flow_run() {
-        let queue = FairQueue::new(2, queue::<()>(100, 50).limits);
+    fn reserved_threads_only_run_first_jobs_of_a_flow() {
+        let queue = FairQueue::new(4, 2, queue::<()>(100, 50).limits);
         for number in 0..4 {
-            queue.push(actor("many"), number).unwrap();
+            queue.push(actor("a"), number).unwrap();
         }
-        queue.push(actor("one"), 100).unwrap();
-        let next = |ended| queue.pop(ended).map(|(_, job)| job);
-        assert_eq!(
-            [next(None), next(None), next(None)],
-            [Some(0), Some(100), Some(1)]
-        );
-        assert_eq!(next(Some(actor("many"))), Some(2));
-        queue.push(actor("one"), 101).unwrap();
-        assert_eq!(next(Some(actor("one"))), Some(101));
+        let next = |ended: Option<&str>| queue.pop(ended.map(actor)).map(|(_, job)| job);
+        assert_eq!([next(None), next(None)], [Some(0), Some(1)]);
+        for number in [10, 11] {
+            queue.push(actor("b"), number).unwrap();
+        }
+        assert_eq!(next(None), Some(10));
+        queue.push(actor("c"), 20).unwrap();
+        assert_eq!(next(None), Some(20));
+        assert_eq!(next(Some("b")), Some(11));
         queue.close();
-        assert_eq!(next(None), None);
-        assert_eq!(next(Some(actor("many"))), Some(3));
-        assert_eq!(next(Some(actor("many"))), None);
+        assert_eq!(next(Some("c")), None);
+        assert_eq!(next(Some("a")), None);
+        assert_eq!(next(Some("b")), Some(2));
+    }
+
+    #[test]
+    fn jobs_run_on_all_threads_that_an_ended_job_releases() {
+        let queue = FairQueue::new(3, 1, queue::<()>(100, 50).limits);
+        for (name, number) in [("a", 0), ("b", 10), ("a", 1), ("b", 11)] {
+            queue.push(actor(name), number).unwrap();
+        }
+        let next = |ended: Option<&str>| queue.pop(ended.map(actor)).map(|(_, job)| job);
+        assert_eq!([next(None), next(None)], [Some(0), Some(10)]);
+        std::thread::scope(|threads| {
+            let idle = threads.spawn(|| next(None));
+            // The thread takes one job, and wakes the idle thread for the other.
+            let taken = next(Some("b"));
+            assert_eq!(
+                [taken, idle.join().unwrap()].iter().flatten().sum::<i32>(),
+                1 + 11
+            );
+        });
     }
 
     #[test]
