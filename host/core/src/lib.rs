@@ -25,6 +25,7 @@ pub mod request_id;
 pub mod response_memory;
 pub mod retention;
 pub mod secret;
+pub mod text;
 
 pub use error::UseCaseError;
 pub use secret::Secret;

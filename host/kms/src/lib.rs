@@ -11,7 +11,10 @@ use std::{mem, path::PathBuf, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use hyper_util::rt::TokioIo;
-use keywright_core::ports::{KeyManagement, KeyManagementError};
+use keywright_core::{
+    ports::{KeyManagement, KeyManagementError},
+    text::sanitized,
+};
 use prost::Message;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use tokio::{net::UnixStream, time};
@@ -104,13 +107,13 @@ impl KeyManagementPlugin {
         if response.version != PROTOCOL_VERSION {
             return Err(into_port(PluginError::VersionDiffers {
                 socket,
-                version: shortened(&response.version),
+                version: sanitized(&response.version),
             }));
         }
         tracing::info!(
             kms.socket = socket,
-            kms.runtime_name = shortened(&response.runtime_name),
-            kms.runtime_version = shortened(&response.runtime_version),
+            kms.runtime_name = sanitized(&response.runtime_name),
+            kms.runtime_version = sanitized(&response.runtime_version),
             "connected to the key management plugin"
         );
         Ok(())
@@ -278,10 +281,10 @@ fn is_temporary(status: &Status) -> bool {
 
 /// Formats a status and its causes on one line. Truncates each part, because the plugin controls some of them.
 fn reason(status: &Status) -> String {
-    let mut reason = format!("{}: {}", status.code(), shortened(status.message()));
+    let mut reason = format!("{}: {}", status.code(), sanitized(status.message()));
     let mut source = std::error::Error::source(status);
     while let Some(cause) = source {
-        let cause_text = shortened(&cause.to_string());
+        let cause_text = sanitized(&cause.to_string());
         if !reason.contains(&cause_text) {
             reason.push_str(": ");
             reason.push_str(&cause_text);
@@ -289,19 +292,6 @@ fn reason(status: &Status) -> String {
         source = cause.source();
     }
     reason
-}
-
-fn shortened(text: &str) -> String {
-    text.chars()
-        .map(|character| {
-            if character.is_control() {
-                ' '
-            } else {
-                character
-            }
-        })
-        .take(TEXT_CHARACTERS_MAX)
-        .collect()
 }
 
 fn into_port(failed: PluginError) -> KeyManagementError {
@@ -315,6 +305,3 @@ const PROTOCOL_VERSION: &str = "v1beta1";
 const ATTEMPTS_MAX: usize = 5;
 /// The pause before the first retry. Each further pause is twice as long.
 const RETRY_PAUSE_FIRST: Duration = Duration::from_millis(200);
-
-/// The maximum length of text from a plugin in logs and errors.
-const TEXT_CHARACTERS_MAX: usize = 200;

@@ -2,6 +2,7 @@
 
 use std::{error::Error, fmt, io};
 
+use keywright_core::text::sanitized;
 use rustls::InvalidMessage;
 use serde::Deserialize;
 
@@ -169,30 +170,23 @@ impl fmt::Display for ErrorMessage {
     }
 }
 
-/// Truncates untrusted text and replaces control characters, so that it is safe to print and to log.
-pub(crate) fn sanitized(text: &str) -> String {
-    let visible = |letter: char| if letter.is_control() { ' ' } else { letter };
-    text.chars().take(CHARACTERS_MAX).map(visible).collect()
-}
-
-/// The maximum length of sanitized text.
-const CHARACTERS_MAX: usize = 200;
-
 #[cfg(test)]
 mod tests {
+    use keywright_core::text::SANITIZED_CHARACTERS_MAX;
+
     use super::*;
 
     #[test]
     fn message_is_truncated_and_on_one_line() {
-        let long = "x".repeat(CHARACTERS_MAX + 1);
+        let long = "x".repeat(SANITIZED_CHARACTERS_MAX + 1);
         for (body, expected) in [
             (
                 r#"{"errors": [{"code": "DENIED", "message": "no access"}]}"#.to_owned(),
                 ", message \"DENIED no access\"".to_owned(),
             ),
             (
-                r#"{"errors": [{"message": "a\nERROR b\u001b[2J"}]}"#.to_owned(),
-                ", message \"a ERROR b [2J\"".to_owned(),
+                r#"{"errors": [{"message": "a\nERROR b\u001b[2J\u202e"}]}"#.to_owned(),
+                ", message \"a ERROR b [2J \"".to_owned(),
             ),
             (
                 format!(r#"{{"errors": [{{"message": "{long}"}}]}}"#),

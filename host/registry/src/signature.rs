@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1, ParsedPublicKey};
 use base64::{Engine, prelude::BASE64_STANDARD};
+use keywright_core::text::sanitized;
 use minisign_verify::{PublicKey, Signature};
 use rustls::pki_types::{SubjectPublicKeyInfoDer, pem::PemObject};
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,6 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Cache, Digest, PinnedReference, Registry, RegistryError, SignatureError,
     cache::{CacheEntry, read_if_exists},
-    error::sanitized,
     manifest::{MANIFEST_BYTES_MAX, MEDIA_TYPE, MINISIGN_MEDIA_TYPE, Manifest, blob},
 };
 

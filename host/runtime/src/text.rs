@@ -1,22 +1,22 @@
 //! Sanitizes texts of guests for callers and for the log.
 
-use keywright_core::ports::Violation;
+use keywright_core::{ports::Violation, text::is_control_or_invisible};
 
 /// The maximum length of a guest's text, in bytes. Longer texts are truncated.
 pub(crate) const GUEST_TEXT_BYTES_MAX: usize = 1024;
 /// The maximum length of a field name, in bytes. Longer names are truncated.
 const FIELD_BYTES_MAX: usize = 256;
 
-/// Sanitizes a guest's text for a caller: at most 1 KiB, without control characters.
+/// Sanitizes a guest's text for a caller: at most 1 KiB, without control and invisible characters.
 pub(crate) fn for_caller(text: &str) -> String {
     printable(text, GUEST_TEXT_BYTES_MAX)
 }
 
-/// Sanitizes a guest's text for the log: at most 1 KiB of it, with control characters escaped.
+/// Sanitizes a guest's text for the log: at most 1 KiB of it, with control and invisible characters escaped.
 pub(crate) fn for_log(text: &str) -> String {
     let mut escaped = String::new();
     for character in truncated(text, GUEST_TEXT_BYTES_MAX).chars() {
-        if character.is_control() {
+        if is_control_or_invisible(character) {
             escaped.extend(character.escape_default());
         } else {
             escaped.push(character);
@@ -36,7 +36,7 @@ pub(crate) fn violation(field: Option<&str>, rule: &str) -> Violation {
 fn printable(text: &str, bytes_max: usize) -> String {
     truncated(text, bytes_max)
         .chars()
-        .filter(|character| !character.is_control())
+        .filter(|character| !is_control_or_invisible(*character))
         .collect()
 }
 

@@ -19,6 +19,7 @@ use crate::{
     pace::Pace,
     permission::Operation,
     ports::{PluginCallError, PluginFaultError, Reference, Resolvers},
+    text::is_control_or_invisible,
 };
 use substitute::{PointerError, Substitutions};
 
@@ -268,9 +269,12 @@ fn substitute<'a>(reference: &Reference, value: &'a Secret) -> Result<&'a str, U
     .ok_or_else(|| UseCaseError::ReferenceNotScalar(shown(&reference.name)))
 }
 
-/// Sanitizes text from a document for an error: at most as long as a name, without control characters.
+/// Sanitizes text from a document for an error: at most as long as a name, without control and invisible
+/// characters.
 fn shown(text: &str) -> String {
-    let printable = text.chars().filter(|character| !character.is_control());
+    let printable = text
+        .chars()
+        .filter(|character| !is_control_or_invisible(*character));
     printable.take(NAME_CHARACTERS_MAX).collect()
 }
 

@@ -1,12 +1,14 @@
 //! Validating the descriptions of generators.
 
-use keywright_core::{credential::CredentialType, ports::GeneratorDescription};
+use keywright_core::{
+    credential::CredentialType, ports::GeneratorDescription, text::is_control_or_invisible,
+};
 
 use crate::{
     bindings::exports::keywright::generator::descriptor,
     load_error::PluginRefusedError,
     schema::{ParametersSchema, ValueSchema},
-    text::for_log,
+    text::{for_caller, for_log},
 };
 
 /// The maximum length of a plugin's version, in characters.
@@ -42,13 +44,12 @@ impl Description {
             });
         }
         let has_length = |text: &str, max| (1..=max).contains(&text.chars().count());
-        let has_control = |text: &str| text.contains(char::is_control);
         let rule = if !has_length(&described.plugin_version, PLUGIN_VERSION_CHARACTERS_MAX)
-            || has_control(&described.plugin_version)
+            || described.plugin_version.contains(is_control_or_invisible)
         {
             Some("plugin-version must be 1 to 64 printable characters")
         } else if described.summary.chars().count() > SUMMARY_CHARACTERS_MAX
-            || has_control(&described.summary)
+            || described.summary.contains(char::is_control)
         {
             Some("summary must be one line of at most 200 characters")
         } else if described
@@ -74,7 +75,7 @@ impl Description {
             value_schema: ValueSchema::parse(&described.value_schema)
                 .map_err(malformed("value"))?,
             declared: GeneratorDescription {
-                summary: described.summary,
+                summary: for_caller(&described.summary),
                 parameters_schema: described.parameters_schema,
                 value_schema: described.value_schema,
             },

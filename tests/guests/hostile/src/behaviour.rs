@@ -51,7 +51,9 @@ pub(crate) fn behave(behaviour: &str) -> Result<String, Failure> {
         "wrong-shape" => Ok(r#"{"secret":7}"#.to_owned()),
         "unknown-member" => Ok(r#"{"secret":"s","hunter2":1}"#.to_owned()),
         "member-twice" => Ok(r#"{ "secret": "first", "secret": "second" }"#.to_owned()),
-        "misconfigured" => Err(Failure::Misconfigured("no\nsuch\u{1b}thing".to_owned())),
+        "misconfigured" => Err(Failure::Misconfigured(
+            "no\nsuch\u{1b}\u{202e}thing".to_owned(),
+        )),
         "other" => Err(Failure::Other("x".repeat(4096))),
         "refuse-parameters" => Err(Failure::InvalidParameters(wordy())),
         "refuse-value" => Err(Failure::InvalidValue(wordy())),
@@ -184,7 +186,7 @@ fn text_of(bytes: Vec<u8>) -> String {
 
 fn wordy() -> Violation {
     Violation {
-        member: Some("le\nngth".to_owned()),
-        rule: format!("no\r\n{}", "x".repeat(4096)),
+        member: Some("le\n\u{202e}ngth".to_owned()),
+        rule: format!("no\r\n\u{200b}{}", "x".repeat(4096)),
     }
 }

@@ -225,7 +225,7 @@ impl resolver::Guest for Component {
                 ..reference("/a", "x")
             }]),
             Some("refuse-document") => Err(resolver::Failure::InvalidDocument(format!(
-                "no\n{}",
+                "no\n\u{202e}{}",
                 "x".repeat(4096)
             ))),
             Some(behaviour) if behaviour.starts_with("at:") => {
