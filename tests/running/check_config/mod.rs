@@ -439,6 +439,19 @@ fn an_environment_variable_without_a_setting_is_named() {
     }
 }
 
+#[test]
+fn a_variable_nested_past_the_limit_is_named() {
+    let layout = Layout::new();
+    for (depth, is_named) in [(64, false), (65, true), (50_000, true)] {
+        let value = "[{a=".repeat(depth / 2) + &"[".repeat(depth % 2);
+        let variables = [("KEYWRIGHT_LOG__FILTER", value.as_str())];
+        let checked = layout.check(&["--no-plugins"], &variables).expect(1);
+        let named =
+            "KEYWRIGHT_LOG__FILTER: arrays and tables must be nested at most 64 levels deep";
+        assert_eq!(checked.errors.contains(named), is_named, "{depth}");
+    }
+}
+
 #[tokio::test]
 async fn cached_components_are_not_compiled_again() {
     // Another server has compiled the plugins under the same key.

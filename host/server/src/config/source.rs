@@ -67,9 +67,31 @@ pub(crate) fn read(path: &Path) -> Result<Figment, StartupError> {
         };
         refused(format!("malformed TOML in line {line}: {why}"))
     })?;
-    Ok(Figment::new()
-        .merge(Toml::string(&text))
-        .merge(environment()))
+    let environment = environment();
+    // figment parses a variable with recursion.
+    if let Some((setting, _)) = environment
+        .iter()
+        .find(|(_, value)| depth(value) > VARIABLE_DEPTH_MAX)
+    {
+        return Err(StartupError::new(format!(
+            "{}: arrays and tables must be nested at most {VARIABLE_DEPTH_MAX} levels deep",
+            variable(setting.as_str())
+        )));
+    }
+    Ok(Figment::new().merge(Toml::string(&text)).merge(environment))
+}
+
+/// Returns the maximum nesting of the arrays and tables of a variable. Brackets and braces in strings also count.
+fn depth(value: &str) -> usize {
+    let depths = value.bytes().scan(0_usize, |depth, byte| {
+        match byte {
+            b'[' | b'{' => *depth += 1,
+            b']' | b'}' => *depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        Some(*depth)
+    });
+    depths.max().unwrap_or_default()
 }
 
 /// Returns the environment variables that override settings.
@@ -151,6 +173,9 @@ pub(crate) fn name_within(section: &str, path: &[String]) -> String {
         }
     })
 }
+
+/// Maximum nesting of arrays and tables in a variable, more than any setting needs.
+const VARIABLE_DEPTH_MAX: usize = 64;
 
 /// The prefix of the client's variables, after `KEYWRIGHT_`. No section's name may start with it.
 const CLIENT_PREFIX: &str = "client_";
