@@ -99,9 +99,14 @@ impl LineSink {
     /// Opens a file, or creates it if it does not exist.
     fn open_file(path: PathBuf, is_synced: bool) -> io::Result<Self> {
         let output = open(&path)?;
+        let is_file = output.metadata()?.is_file();
+        if is_synced && !is_file {
+            let what = "audit.sync requires that it is a regular file";
+            return Err(io::Error::other(what));
+        }
         Ok(Self {
             is_torn: is_torn(&output)?,
-            is_prompt: !is_synced && output.metadata()?.is_file(),
+            is_prompt: !is_synced && is_file,
             path: Some(path),
             is_synced,
             output,

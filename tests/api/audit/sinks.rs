@@ -240,6 +240,14 @@ async fn a_named_pipe_without_a_reader_fails_like_a_full_disk() {
     server.get("/api/v1/data?name=/a").await.expect(200);
 }
 
+#[test]
+fn a_trail_that_can_not_be_synced_is_refused_at_start() {
+    // It accepts events, but no request to flush them.
+    let audit = "[audit]\nsink = \"file\"\nfile = \"/dev/null\"\nsync = true";
+    let refusal = Server::refusal(&Options::default().audit(audit));
+    refusal.assert_contains("/dev/null: audit.sync requires that it is a regular file");
+}
+
 #[tokio::test]
 async fn a_server_stops_while_a_reopened_pipe_is_full() {
     let server = Server::start().await;

@@ -1,4 +1,8 @@
-use std::{net::IpAddr, path::PathBuf};
+use std::{
+    fs::{self, Metadata},
+    net::IpAddr,
+    path::PathBuf,
+};
 
 use keywright_api::audit::{AuditFormat, OnAuditFailure};
 use schemars::JsonSchema;
@@ -20,7 +24,7 @@ pub(crate) struct AuditConfig {
     pub(crate) format: AuditFormat,
     /// How requests whose events can't be written are handled.
     pub(crate) on_failure: OnAuditFailure,
-    /// Whether events are flushed to disk, not only written to the file, before a response is sent.
+    /// Whether events are flushed to disk, not only written to the file, before a response is sent. Requires a regular file.
     pub(crate) sync: bool,
     /// This host's name in events. Defaults to the operating system's host name.
     pub(crate) host: Option<String>,
@@ -63,6 +67,10 @@ impl AuditConfig {
         }
         if let (AuditSinkKind::File, Some(file)) = (self.sink, &self.file) {
             findings.check_writable_file("audit.file", file);
+            let is_device = |found: Metadata| !found.is_file() && !found.is_dir();
+            if self.sync && fs::metadata(file).is_ok_and(is_device) {
+                findings.mistake("audit.sync", "requires that audit.file is a regular file");
+            }
         }
         if self.sink == AuditSinkKind::Off {
             findings.warning("audit.sink", "accesses and changes are not recorded");
