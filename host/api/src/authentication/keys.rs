@@ -150,7 +150,7 @@ pub(super) struct PublishedKeys {
 pub(super) struct UsableKeys {
     /// The keys to verify tokens with.
     pub(super) keys: Vec<TrustedKey>,
-    /// Log messages about keys that are for tokens but can't be used.
+    /// Log messages about the first keys that are for tokens but can't be used.
     pub(super) ignored: Vec<String>,
 }
 
@@ -201,6 +201,9 @@ impl PublishedKeys {
 
 impl UsableKeys {
     fn ignore(&mut self, key_id: Option<&str>, reason: &str) {
+        if self.ignored.len() == LOGGED_KEYS_MAX {
+            return;
+        }
         let key_id: String = key_id
             .unwrap_or("without an id")
             .chars()
@@ -362,6 +365,9 @@ const COORDINATE_BYTES: usize = 32;
 
 /// Maximum number of keys used from a provider.
 const KEYS_MAX: usize = 32;
+
+/// Maximum number of ignored keys in the log.
+const LOGGED_KEYS_MAX: usize = 32;
 
 /// Maximum length of a key's id in the log.
 const LOGGED_ID_CHARACTERS_MAX: usize = 100;

@@ -158,6 +158,13 @@ fn at_most_the_maximum_number_of_keys_is_used() {
 
 static KEY: LazyLock<TestKey> = LazyLock::new(TestKey::generate);
 
+#[test]
+fn ignored_keys_past_the_maximum_are_not_logged() {
+    let unusable = changed(&p256_key(), &json!({"x": "!"}));
+    let keys = vec![unusable; LOGGED_KEYS_MAX + 1];
+    assert_eq!(usable(&json!(keys)).ignored.len(), LOGGED_KEYS_MAX);
+}
+
 fn trusted() -> TrustedKeys {
     TrustedKeys::of_one(KEY.verification_key(), "issuer")
 }
