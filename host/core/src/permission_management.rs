@@ -42,8 +42,10 @@ pub struct Explanation {
     pub is_allowed: bool,
     /// Every rule that could allow the operation, nearest first.
     pub considered: Vec<ConsideredRule>,
-    /// The nearest permission that allows the operation.
+    /// The nearest permission that allows the operation on the path. `None` if permissions do not allow the operation.
     pub allowed_by: Option<Permission>,
+    /// The first of the path and the stored name on which no permission allows the operation.
+    pub denied_on: Option<String>,
     /// The name of the credential, if its stored casing differs from the path. The actor needs permission for both names.
     pub stored: Option<CredentialName>,
 }
@@ -213,15 +215,20 @@ impl Permissions {
                 });
             }
         }
-        let allowed_by = effective.allowing(operation, path.as_str()).cloned();
+        let denied_on = casings()
+            .find(|casing| !effective.allow(operation, casing))
+            .map(str::to_owned);
+        let allowing = effective.allowing(operation, path.as_str());
+        let allowed_by = allowing.filter(|_| denied_on.is_none()).cloned();
         if let Some(permission) = &allowed_by {
             permit.record_resource(permission.id);
         }
         let is_enforced = self.authorization.is_enforced();
         Ok(Explanation {
             is_enforced,
-            is_allowed: !is_enforced || casings().all(|casing| effective.allow(operation, casing)),
+            is_allowed: !is_enforced || denied_on.is_none(),
             considered,
+            denied_on,
             allowed_by,
             actor,
             path,

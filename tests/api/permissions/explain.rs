@@ -163,6 +163,23 @@ async fn an_explanation_reveals_no_hidden_name_in_another_casing() {
 }
 
 #[tokio::test]
+async fn a_denial_in_the_stored_casing_names_the_stored_name() {
+    let server = Server::reused().await;
+    set_value(&server, "/a/b", "x").await;
+    server.grant("/A/*", "other", &["read"]).await;
+    let explained = explain(&server, "/A/b", "other", "read").await;
+    assert_eq!(explained["allowed"], false);
+    assert_eq!(explained["allowed_by"], Value::Null);
+    let needed = permission("/a/b", "other", &["read"]);
+    assert_eq!(explained["missing"]["permission"], needed);
+    server.post(super::PERMISSIONS, needed).await.expect(201);
+    let explained = explain(&server, "/A/b", "other", "read").await;
+    assert_eq!(explained["allowed"], true);
+    assert_eq!(explained["allowed_by"]["path"], "/A/*");
+    assert_eq!(explained["missing"], Value::Null);
+}
+
+#[tokio::test]
 async fn an_incomplete_query_is_refused() {
     let server = Server::reused().await;
     let long = "x".repeat(256);

@@ -68,9 +68,9 @@ struct ExplainResponse<'a> {
     enforced: bool,
     /// The paths that cover the requested path, nearest first, with the actor's permission on each.
     rules: Vec<RuleBody<'a>>,
-    /// The permission that allows the operation; null if it is denied.
+    /// The permission that allows the operation; null if permissions do not allow it.
     allowed_by: Option<AllowedBy<'a>>,
-    /// The missing permission; null if the operation is allowed.
+    /// The missing permission; null if permissions allow the operation.
     missing: Option<Missing<'a>>,
 }
 
@@ -120,7 +120,10 @@ impl<'a> ExplainResponse<'a> {
                 uuid: permission.id,
                 path: permission.path.as_str(),
             }),
-            missing: allowed_by.is_none().then(|| Missing::of(explanation)),
+            missing: explanation
+                .denied_on
+                .as_deref()
+                .map(|path| Missing::of(explanation, path)),
         }
     }
 }
@@ -139,19 +142,16 @@ impl<'a> RuleBody<'a> {
 }
 
 impl<'a> Missing<'a> {
-    fn of(explanation: &'a Explanation) -> Self {
+    fn of(explanation: &'a Explanation, path: &'a str) -> Self {
         let Explanation {
-            actor,
-            path,
-            operation,
-            ..
+            actor, operation, ..
         } = explanation;
         Self {
             reason: format!(
                 "no permission on {path} or on a path that covers it grants {operation} to {actor}"
             ),
             permission: MissingPermission {
-                path: path.as_str(),
+                path,
                 actor: actor.as_str(),
                 operations: [operation.as_str()],
             },
