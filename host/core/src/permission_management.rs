@@ -192,13 +192,15 @@ impl Permissions {
             .repository
             .of_actor_on_name(&actor, &covering, &path.lookup())
             .await?;
-        // If the credential is stored in another casing, the actor needs the permission in both casings. If the caller may not
-        // read the permissions on the stored name, the explanation is the same as without such a credential, and takes as long.
+        // If the credential is stored in another casing, the actor needs the permission in both casings, except to change
+        // permissions, which are on exactly the path. If the caller may not read the permissions on the stored name, the
+        // explanation is the same as without such a credential, and takes as long.
         let stored = stored.filter(|stored| stored.as_str() != path.as_str());
         let shown = stored.as_ref().map_or(path.as_str(), |name| name.as_str());
         let (authorization, read) = (&self.authorization, Operation::ReadAcl);
         let may_read = authorization.may(caller.actor(), read, shown).await?;
-        let stored = stored.filter(|_| may_read);
+        let is_needed = may_read && operation != Operation::WriteAcl;
+        let stored = stored.filter(|_| is_needed);
         if let Some(stored) = &stored {
             let covering = PermissionPath::covering(stored.as_str());
             permissions.extend(self.repository.of_actor_on(&actor, &covering).await?);

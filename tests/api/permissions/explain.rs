@@ -180,6 +180,17 @@ async fn a_denial_in_the_stored_casing_names_the_stored_name() {
 }
 
 #[tokio::test]
+async fn changing_permissions_requires_only_the_requested_casing() {
+    let server = Server::reused().await;
+    set_value(&server, "/a/b", "x").await;
+    let caller = client_with(&server, "/A/*", &["write_acl"]).await;
+    let explained = explain(&server, "/A/b", caller.actor(), "write_acl").await;
+    assert_eq!(explained["allowed"], true);
+    let added = permission("/A/b", "other", &["read"]);
+    caller.post(super::PERMISSIONS, added).await.expect(201);
+}
+
+#[tokio::test]
 async fn an_incomplete_query_is_refused() {
     let server = Server::reused().await;
     let long = "x".repeat(256);
