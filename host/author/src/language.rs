@@ -1,64 +1,60 @@
 //! The supported languages and kinds of plugin projects.
 
-use std::{fmt, path::Path, str::FromStr};
+use std::path::Path;
+
+use strum::{Display, EnumString, VariantArray};
 
 use crate::error::ProjectError;
 
-/// A programming language for plugins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+type ParseError = &'static str;
+
+/// A programming language for plugins. `Display` is the name on the command line.
+#[derive(Clone, Copy, Debug, Display, EnumString, PartialEq, Eq, VariantArray)]
+#[strum(
+    serialize_all = "lowercase",
+    parse_err_fn = unknown_language,
+    parse_err_ty = ParseError
+)]
 pub enum Language {
+    /// Rust.
+    Rust,
     /// C.
     C,
-    /// Go, with its standard compiler.
-    Go,
     /// JavaScript, interpreted by `QuickJS` inside the component.
+    #[strum(serialize = "js")]
     JavaScript,
     /// Python, interpreted by `CPython` inside the component.
     Python,
-    /// Rust.
-    Rust,
+    /// Go, with its standard compiler.
+    Go,
 }
 
 impl Language {
-    /// All languages, in the order in which help texts list them.
-    pub const ALL: [Self; 5] = [
-        Self::Rust,
-        Self::C,
-        Self::JavaScript,
-        Self::Python,
-        Self::Go,
-    ];
-
-    /// Returns the name on the command line, the file that identifies a project, and the source file in new projects.
-    const fn names(self) -> (&'static str, &'static str, &'static str) {
+    /// Returns the file that identifies a project, and the source file in new projects.
+    const fn files(self) -> (&'static str, &'static str) {
         match self {
-            Self::C => ("c", "plugin.c", "plugin.c"),
-            Self::Go => ("go", "go.mod", "plugin.go"),
-            Self::JavaScript => ("js", "package.json", "plugin.js"),
-            Self::Python => ("python", "plugin.py", "plugin.py"),
-            Self::Rust => ("rust", "Cargo.toml", "src/lib.rs"),
+            Self::C => ("plugin.c", "plugin.c"),
+            Self::Go => ("go.mod", "plugin.go"),
+            Self::JavaScript => ("package.json", "plugin.js"),
+            Self::Python => ("plugin.py", "plugin.py"),
+            Self::Rust => ("Cargo.toml", "src/lib.rs"),
         }
-    }
-
-    /// Returns the name on the command line.
-    pub const fn name(self) -> &'static str {
-        self.names().0
     }
 
     /// Returns the file that identifies a project in this language.
     pub const fn mark(self) -> &'static str {
-        self.names().1
+        self.files().0
     }
 
     /// Returns the path of the source file in new projects.
     pub(crate) const fn source(self) -> &'static str {
-        self.names().2
+        self.files().1
     }
 
     /// Detects the language of the project in a folder.
     pub(crate) fn of_project(folder: &Path) -> Result<Self, ProjectError> {
-        let is_marked = |language: &Self| folder.join(language.mark()).is_file();
-        let mut marked = Self::ALL.into_iter().filter(is_marked);
+        let is_marked = |language: &&Self| folder.join(language.mark()).is_file();
+        let mut marked = Self::VARIANTS.iter().filter(is_marked);
         let is_folder = folder.is_dir();
         let folder = folder.display();
         if !is_folder {
@@ -72,7 +68,7 @@ impl Language {
             ))
         })?;
         match marked.next() {
-            None => Ok(language),
+            None => Ok(*language),
             Some(other) => Err(ProjectError::new(format!(
                 "{folder} contains projects in more than one language: it has both {} and {}",
                 language.mark(),
@@ -82,24 +78,17 @@ impl Language {
     }
 }
 
-impl fmt::Display for Language {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.name())
-    }
+fn unknown_language(_: &str) -> ParseError {
+    "must be rust, c, js, python or go"
 }
 
-impl FromStr for Language {
-    type Err = &'static str;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let mut all = Self::ALL.into_iter();
-        all.find(|language| language.name() == name)
-            .ok_or("must be rust, c, js, python or go")
-    }
-}
-
-/// A kind of plugin.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// A kind of plugin. `Display` is the name on the command line.
+#[derive(Clone, Copy, Debug, Default, Display, EnumString, PartialEq, Eq, VariantArray)]
+#[strum(
+    serialize_all = "lowercase",
+    parse_err_fn = unknown_kind,
+    parse_err_ty = ParseError
+)]
 pub enum Kind {
     /// A generator.
     #[default]
@@ -110,32 +99,6 @@ pub enum Kind {
     Resolver,
 }
 
-impl Kind {
-    /// All kinds.
-    pub const ALL: [Self; 3] = [Self::Generator, Self::Issued, Self::Resolver];
-
-    /// Returns the name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Generator => "generator",
-            Self::Issued => "issued",
-            Self::Resolver => "resolver",
-        }
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.name())
-    }
-}
-
-impl FromStr for Kind {
-    type Err = &'static str;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let mut all = Self::ALL.into_iter();
-        all.find(|kind| kind.name() == name)
-            .ok_or("must be generator, issued or resolver")
-    }
+fn unknown_kind(_: &str) -> ParseError {
+    "must be generator, issued or resolver"
 }

@@ -365,6 +365,8 @@ const RESOLVER: [File; 8] = [
 mod tests {
     use std::collections::BTreeSet;
 
+    use strum::VariantArray;
+
     use super::*;
 
     #[test]
@@ -384,8 +386,8 @@ mod tests {
     #[test]
     fn templates_have_no_placeholders_in_new_projects() {
         let parent = tempfile::tempdir().unwrap();
-        for kind in Kind::ALL {
-            for language in Language::ALL {
+        for &kind in Kind::VARIANTS {
+            for &language in Language::VARIANTS {
                 let name: ProjectName = format!("{kind}-in-{language}").parse().unwrap();
                 let Ok(folder) = create(parent.path(), &name, kind, language) else {
                     assert_eq!((kind, language), (Kind::Issued, Language::JavaScript));
@@ -438,7 +440,7 @@ mod tests {
                 }
             }
         }
-        for kind in Kind::ALL {
+        for &kind in Kind::VARIANTS {
             let copied = template_files(kind, Language::Rust, "").into_iter();
             let copied = copied
                 .filter(|(path, _)| path.starts_with("wit/") && *path != "wit/plugin.wit")

@@ -6,6 +6,7 @@
 
 use std::{fmt, sync::Arc};
 
+use strum::{Display, EnumString, IntoStaticStr};
 use uuid::Uuid;
 
 use crate::credential::{CredentialName, LookupName, NAME_CHARACTERS_MAX, NameError, PathPrefix};
@@ -35,7 +36,8 @@ pub struct Grant {
 }
 
 /// An operation on a credential, or on its permissions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Operation {
     /// Read, find and reference the credential.
     Read,
@@ -61,39 +63,18 @@ impl Operation {
 
     /// Returns the operation's name in requests and responses.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Delete => "delete",
-            Self::ReadAcl => "read_acl",
-            Self::WriteAcl => "write_acl",
-        }
+        self.into()
     }
 
     /// Parses an operation's name. Case-sensitive.
     pub fn parse(name: &str) -> Result<Self, UnknownOperationError> {
-        Self::ALL
-            .into_iter()
-            .find(|operation| operation.as_str() == name)
-            .ok_or_else(|| {
-                UnknownOperationError(name.chars().take(REPORTED_CHARACTERS_MAX).collect())
-            })
+        name.parse().map_err(|_| {
+            UnknownOperationError(name.chars().take(REPORTED_CHARACTERS_MAX).collect())
+        })
     }
 
     fn bit(self) -> u8 {
-        match self {
-            Self::Read => 1,
-            Self::Write => 2,
-            Self::Delete => 4,
-            Self::ReadAcl => 8,
-            Self::WriteAcl => 16,
-        }
-    }
-}
-
-impl fmt::Display for Operation {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.as_str())
+        1 << self as u8
     }
 }
 

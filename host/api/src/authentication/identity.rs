@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use keywright_core::{
     authorization::Authentication, certificate::ClientCertificateFacts, permission::Actor,
 };
+use strum::IntoStaticStr;
 use uuid::Uuid;
 
 use crate::{measure::authentication_failed, response::ApiError};
@@ -31,7 +32,8 @@ impl Identity {
 }
 
 /// The reason to reject a client certificate, even if the request also has a token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum ClientCertificateError {
     /// The organizational units contain different identities.
     Ambiguous,
@@ -85,7 +87,7 @@ fn application_id(unit: &str) -> Option<Uuid> {
 impl IntoResponse for ClientCertificateError {
     fn into_response(self) -> Response {
         tracing::debug!(reason = ?self, "rejected client certificate");
-        authentication_failed("client_certificate", self.label());
+        authentication_failed("client_certificate", self.into());
         ApiError::unidentified(match self {
             Self::Ambiguous => "the client certificate contains more than one identity",
             Self::Expired => {
@@ -101,17 +103,6 @@ impl IntoResponse for ClientCertificateError {
             }
         })
         .into_response()
-    }
-}
-
-impl ClientCertificateError {
-    fn label(self) -> &'static str {
-        match self {
-            Self::Ambiguous => "ambiguous",
-            Self::Expired => "expired",
-            Self::NoIdentity => "no_identity",
-            Self::Purpose => "purpose",
-        }
     }
 }
 

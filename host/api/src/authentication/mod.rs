@@ -280,7 +280,7 @@ impl IntoResponse for TokenError {
         if let Self::Invalid(reason) = self {
             tracing::debug!(reason, "rejected token");
         }
-        authentication_failed("token", self.label());
+        authentication_failed("token", (&self).into());
         ApiError::from(self).into_response()
     }
 }
@@ -291,17 +291,6 @@ impl TokenError {
         match self {
             Self::Invalid(reason) => reason.to_owned(),
             refused => ApiError::from(refused).into_message(),
-        }
-    }
-
-    fn label(&self) -> &'static str {
-        match self {
-            Self::Absent => "absent",
-            Self::Expired => "expired",
-            Self::Invalid(_) => "invalid",
-            Self::NotAccepted => "not_accepted",
-            Self::ScopesMissing(_) => "scopes_missing",
-            Self::Unverifiable => "unverifiable",
         }
     }
 }

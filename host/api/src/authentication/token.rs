@@ -7,13 +7,15 @@ use chrono::{DateTime, Utc};
 use jsonwebtoken::Algorithm;
 use keywright_core::permission::Actor;
 use serde_json::{Map, Value};
+use strum::IntoStaticStr;
 
 use super::{
     identity::Identity,
     token_rules::{Bearer, ClaimSettings, ScopeForm, TokenRules},
 };
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum TokenError {
     /// There is no token.
     Absent,

@@ -19,7 +19,7 @@ pub(super) fn document() -> Value {
         }
     }
     paths.sort_keys();
-    let tags = Tag::ALL.map(|tag| json!({"name": tag.name(), "description": tag.text()}));
+    let tags = Tag::ALL.map(|tag| json!({"name": tag, "description": tag.text()}));
     json!({
         "openapi": "3.1.0",
         "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
@@ -87,7 +87,7 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
     let description = &route.description;
     let mut operation = json!({
         "operationId": description.id,
-        "tags": [description.tag.name()],
+        "tags": [description.tag],
         "summary": description.summary,
     });
     if !description.text.is_empty() {

@@ -1,6 +1,7 @@
 //! The description of one route. It uses the types that the route's handler reads and renders.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::Route;
@@ -23,7 +24,8 @@ pub(crate) struct Description {
 }
 
 /// A group of operations in the API description.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Tag {
     Credentials,
     Certificates,
@@ -201,16 +203,6 @@ impl Tag {
         Self::Interpolation,
         Self::Operations,
     ];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Credentials => "credentials",
-            Self::Certificates => "certificates",
-            Self::Permissions => "permissions",
-            Self::Interpolation => "interpolation",
-            Self::Operations => "operations",
-        }
-    }
 
     pub(super) fn text(self) -> &'static str {
         match self {

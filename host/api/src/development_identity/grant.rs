@@ -10,6 +10,7 @@ use chrono::{DateTime, Utc};
 use keywright_core::{Secret, ports::Clock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::EnumString;
 use uuid::Uuid;
 
 use super::{
@@ -63,7 +64,8 @@ pub struct DevelopmentUser {
     pub password: String,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, EnumString)]
+#[strum(serialize_all = "snake_case")]
 enum Grant {
     AuthorizationCode,
     ClientCredentials,
@@ -132,13 +134,10 @@ impl Provider {
         credentials: &ClientCredentials,
     ) -> Result<Granted, TokenGrantError> {
         let client = self.client(credentials)?;
-        let grant = match form.required("grant_type")? {
-            "authorization_code" => Grant::AuthorizationCode,
-            "client_credentials" => Grant::ClientCredentials,
-            "password" => Grant::Password,
-            "refresh_token" => Grant::RefreshToken,
-            _ => return Err(TokenGrantError::GrantUnknown),
-        };
+        let grant = form
+            .required("grant_type")?
+            .parse()
+            .map_err(|_| TokenGrantError::GrantUnknown)?;
         if !client.may_use(grant) {
             return Err(TokenGrantError::GrantNotAllowed);
         }

@@ -18,6 +18,7 @@ use keywright_core::{
 };
 use maud::{Markup, html};
 use serde_json::Value;
+use strum::{Display, EnumString, IntoStaticStr};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
@@ -35,35 +36,15 @@ use crate::{
 
 /// Returns a redirection to a credential's page, which confirms a change.
 pub(super) fn see_changed(name: &str, change: Change) -> Response {
-    see_other(&link(CREDENTIAL, [(NAME, name), (CHANGE, change.label())]))
+    see_other(&link(CREDENTIAL, [(NAME, name), (CHANGE, change.into())]))
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub(super) enum Change {
     Generated,
     Regenerated,
     Set,
-}
-
-impl Change {
-    fn label(self) -> &'static str {
-        match self {
-            Self::Generated => "generated",
-            Self::Regenerated => "regenerated",
-            Self::Set => "set",
-        }
-    }
-
-    fn confirmation(label: &str) -> Option<&'static str> {
-        [
-            (Self::Generated, "The credential was generated."),
-            (Self::Regenerated, "The credential was regenerated."),
-            (Self::Set, "The credential was set."),
-        ]
-        .into_iter()
-        .find(|(change, _)| change.label() == label)
-        .map(|(_, confirmation)| confirmation)
-    }
 }
 
 /// Shows a credential without its secret fields.
@@ -83,8 +64,8 @@ pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> P
     };
     let page = Page::of(&visit, BROWSE, history.name.as_str());
     Ok(page.render(&html! {
-        @if let Some(confirmation) = Change::confirmation(query.text(CHANGE)) {
-            p.done role="status" { (confirmation) }
+        @if let Ok(change) = query.text(CHANGE).parse::<Change>() {
+            p.done role="status" { "The credential was " (change) "." }
         }
         @for version in &current { (shown.version(version)) }
         (shown.timeline())

@@ -14,6 +14,7 @@ use keywright_core::{
     ports::VersionSelection,
 };
 use serde_json::json;
+use strum::{Display, EnumString, IntoStaticStr};
 use uuid::Uuid;
 
 use crate::{
@@ -24,11 +25,13 @@ use crate::{
     state::State,
 };
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub(super) enum Part {
     /// The certificate.
     Certificate,
     /// The CA certificates of its value: the issuing CA first.
+    #[strum(serialize = "ca")]
     Authority,
     /// The certificate and the CA certificates above it.
     Chain,
@@ -36,41 +39,24 @@ pub(super) enum Part {
     Trusted,
 }
 
-impl Part {
-    const ALL: [Self; 4] = [
-        Self::Certificate,
-        Self::Authority,
-        Self::Chain,
-        Self::Trusted,
-    ];
-
-    fn label(self) -> &'static str {
-        match self {
-            Self::Certificate => "certificate",
-            Self::Authority => "ca",
-            Self::Chain => "chain",
-            Self::Trusted => "trusted",
-        }
-    }
-}
-
 /// Returns the address of a file of one version, or of the current versions.
 pub(super) fn link_to(name: &str, version: Option<Uuid>, part: Part) -> String {
     let version = version.map(|id| id.to_string());
     let version = version.as_deref().map(|id| (VERSION, id));
-    let query = [(NAME, name), (PART, part.label())];
+    let query = [(NAME, name), (PART, part.into())];
     link(DOWNLOAD, query.into_iter().chain(version))
 }
 
 pub(crate) async fn send(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
-    let mut parts = Part::ALL.into_iter();
-    let part = parts.find(|part| part.label() == query.text(PART));
-    let part = part.ok_or(UseCaseError::NotFound)?;
+    let part: Part = query
+        .text(PART)
+        .parse()
+        .map_err(|_| UseCaseError::NotFound)?;
     visit
         .caller
         .trail()
-        .set_details(json!({PART: part.label()}));
+        .set_details(json!({PART: part.to_string()}));
     let name = LookupName::new(query.text(NAME));
     let versions = versions(&state, &visit, &name, query.text(VERSION)).await?;
     let credentials = &state.ports.credentials;
@@ -141,7 +127,7 @@ fn file_name(name: &str, part: Part) -> String {
         }
     });
     let safe: String = safe.take(FILE_NAME_CHARACTERS_MAX).collect();
-    format!("keywright-{safe}-{}.pem", part.label())
+    format!("keywright-{safe}-{part}.pem")
 }
 
 /// The maximum number of characters of the credential's name in a file name.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{extract::Request, http::StatusCode, response::Response};
-use keywright_core::credential::{CredentialName, Generate, KnownType, WriteMode};
+use keywright_core::credential::{CredentialName, Generate, KnownType};
 use maud::{Markup, html};
 
 use super::{
@@ -65,12 +65,10 @@ async fn generated(
     let bad = |message: String| PageError::new(StatusCode::BAD_REQUEST, &message);
     let credentials = &state.ports.credentials;
     let credential_type = credentials.types.parse(form.text(TYPE))?;
-    let mode = match form.text(MODE) {
-        "converge" => WriteMode::Converge,
-        "no-overwrite" => WriteMode::NoOverwrite,
-        "overwrite" => WriteMode::Overwrite,
-        _ => return Err(bad("choose what to do if the credential exists".to_owned()).into()),
-    };
+    let mode = form
+        .text(MODE)
+        .parse()
+        .map_err(|_| bad("choose what to do if the credential exists".to_owned()))?;
     let generate = Generate {
         name: CredentialName::parse(form.text(NAME))?,
         credential_type,

@@ -22,7 +22,7 @@ pub(crate) async fn show(state: Arc<State>, visit: Visit, _: Request) -> PageRes
     let mut used = state.ports.encryption_keys.used().await?;
     // The records of keys remain after the keys are removed from the configuration.
     used.retain(|key| key.status != KeyStatus::Unknown || key.versions > 0);
-    used.sort_by_key(|key| (order(key.status), key.id));
+    used.sort_by_key(|key| (key.status, key.id));
     let types = state.ports.credentials.types.all();
     let plugins = state.ports.plugins.states(visit.caller.actor());
     let page = Page::of(&visit, KEYS_AND_PLUGINS, "Keys and plugins");
@@ -59,14 +59,6 @@ pub(super) fn circuit(open: &OpenCircuit) -> Markup {
         "for you"
     };
     html! { span.mark.late { "open" } " " (scope) ", next attempt in " (seconds(open.closes_after)) }
-}
-
-fn order(status: KeyStatus) -> u8 {
-    match status {
-        KeyStatus::Active => 0,
-        KeyStatus::Inactive => 1,
-        KeyStatus::Unknown => 2,
-    }
 }
 
 /// Returns a duration in whole seconds, rounded up.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use strum::IntoStaticStr;
 use uuid::Uuid;
 
 use crate::{permission::PathError, ports::CertificateError};
@@ -34,7 +35,8 @@ pub enum Subject {
 }
 
 /// An inconsistency. `Display` is a message for operators.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, IntoStaticStr, thiserror::Error)]
+#[strum(serialize_all = "snake_case")]
 #[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum Fault {
     #[error("the actor is malformed")]
@@ -117,39 +119,8 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Returns a stable identifier of the kind of fault, for programs.
+    /// Returns a stable identifier of the kind of fault, for programs: the variant's name in snake case.
     pub fn kind(&self) -> &'static str {
-        match self {
-            Self::ActorMalformed => "actor_malformed",
-            Self::CertificateColumnDiffers(_) => "certificate_column_differs",
-            Self::CertificateRefused(_) => "certificate_refused",
-            Self::ContentMalformed => "content_malformed",
-            Self::CredentialWithoutVersions => "credential_without_versions",
-            Self::CurrentDiffers => "current_differs",
-            Self::DatabaseDamaged(_) => "database_damaged",
-            Self::IndexEntryWithoutCredential(_) => "index_entry_without_credential",
-            Self::InputsDiffer => "inputs_differ",
-            Self::IssuerRefused { .. } => "issuer_refused",
-            Self::KeyNotCompared(_) => "key_not_compared",
-            Self::KeyUnknown(_) => "key_unknown",
-            Self::KeyWithoutRecord(_) => "key_without_record",
-            Self::NameDiffers => "name_differs",
-            Self::NameFoldedDiffers => "name_folded_differs",
-            Self::NameMalformed => "name_malformed",
-            Self::NameNotIndexed => "name_not_indexed",
-            Self::NewestDiffers => "newest_differs",
-            Self::NotAuthentic => "not_authentic",
-            Self::OperationsMalformed => "operations_malformed",
-            Self::PathMalformed(_) => "path_malformed",
-            Self::RowMalformed(_) => "row_malformed",
-            Self::SchemaDiffers(_) => "schema_differs",
-            Self::SeveralTransitional(_) => "several_transitional",
-            Self::SignerDiffers(_) => "signer_differs",
-            Self::TypeDiffers => "type_differs",
-            Self::TypeMalformed => "type_malformed",
-            Self::Unreadable { .. } => "unreadable",
-            Self::ValueMalformed => "value_malformed",
-            Self::VersionWithoutCredential => "version_without_credential",
-        }
+        self.into()
     }
 }

@@ -3,6 +3,7 @@
 use std::{iter, sync::Arc};
 
 use serde_json::Value;
+use strum::EnumString;
 
 use crate::{
     UseCaseError,
@@ -41,7 +42,8 @@ pub struct Generate {
 }
 
 /// The handling of an existing credential by a generate request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, EnumString, PartialEq, Eq)]
+#[strum(serialize_all = "kebab-case")]
 pub enum WriteMode {
     /// Add a version if the existing version was generated from other parameters.
     Converge,

@@ -31,7 +31,7 @@ pub trait Sealer: Send + Sync {
 }
 
 /// Whether an encryption key is configured, and whether it is active.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KeyStatus {
     /// The key encrypts and decrypts.
     Active,

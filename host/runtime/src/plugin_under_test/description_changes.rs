@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
+use strum::{Display, IntoStaticStr};
 
 use crate::{config::Grant, load_error::PluginRefusedError, text::for_log};
 
@@ -54,8 +55,9 @@ pub struct Difference {
 }
 
 /// The effect of an upgrade.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, Display, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "lowercase")]
 pub enum Effect {
     /// A server behaves as with the old release.
     Compatible,
@@ -165,7 +167,7 @@ fn parameters(old: &Value, new: &Value) -> Vec<SchemaChange> {
             Change::Removed if is_closed => Effect::Breaks,
             _ => Effect::Compatible,
         };
-        (format!("parameter {name}"), change.text(), effect)
+        (format!("parameter {name}"), change.into(), effect)
     });
     changes.collect()
 }
@@ -181,11 +183,11 @@ fn fields(old: &Value, new: &Value) -> Vec<SchemaChange> {
     for (name, change) in properties(old, new) {
         let property = |schema: &Value| schema.pointer("/properties")?.get(&name).map(is_secret);
         let (text, effect) = match change {
-            Change::Removed => (change.text(), Effect::Changes),
+            Change::Removed => (change.into(), Effect::Changes),
             Change::Changed if property(old) == Some(true) && property(new) == Some(false) => {
                 (exposed, Effect::Changes)
             }
-            Change::Added | Change::Changed => (change.text(), Effect::Compatible),
+            Change::Added | Change::Changed => (change.into(), Effect::Compatible),
         };
         changes.push((format!("field {name}"), text, effect));
     }
@@ -202,7 +204,7 @@ fn settings(old: &Value, new: &Value) -> Vec<SchemaChange> {
             Change::Removed if is_closed => Effect::Changes,
             _ => Effect::Compatible,
         };
-        (part(&name), change.text(), effect)
+        (part(&name), change.into(), effect)
     });
     let [old, new] = [old, new].map(required);
     let required = new.difference(&old);
@@ -232,21 +234,14 @@ fn required(schema: &Value) -> BTreeSet<&str> {
 }
 
 /// The change of a property.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, IntoStaticStr, PartialEq, Eq)]
 enum Change {
+    #[strum(serialize = "is new")]
     Added,
+    #[strum(serialize = "has another schema")]
     Changed,
+    #[strum(serialize = "was removed")]
     Removed,
-}
-
-impl Change {
-    fn text(self) -> &'static str {
-        match self {
-            Self::Added => "is new",
-            Self::Changed => "has another schema",
-            Self::Removed => "was removed",
-        }
-    }
 }
 
 /// Returns the properties that differ, in alphabetical order.

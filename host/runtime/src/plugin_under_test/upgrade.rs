@@ -4,7 +4,7 @@
 //! For each request, the old release generates a value. The same functions as in a server then converge or regenerate it with
 //! the new release, so a prediction equals the behavior of a server.
 
-use std::{collections::BTreeSet, fmt, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 use keywright_core::{
@@ -17,6 +17,7 @@ use keywright_core::{
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
+use strum::Display;
 
 use super::{
     PluginTestError, PluginUnderTest, Vector,
@@ -50,16 +51,6 @@ pub struct UpgradeReport {
     pub requests: Vec<ComparedRequest>,
 }
 
-impl fmt::Display for Effect {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(match self {
-            Self::Compatible => "compatible",
-            Self::Changes => "changes",
-            Self::Breaks => "breaks",
-        })
-    }
-}
-
 /// A request to generate a credential, and predictions for this credential after the upgrade.
 #[derive(Debug, Serialize)]
 pub struct ComparedRequest {
@@ -83,8 +74,9 @@ pub struct Prediction {
 }
 
 /// An operation on a value of the old release.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, Display, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "lowercase")]
 pub enum Operation {
     /// The same request in mode `converge`.
     Converge,
@@ -93,21 +85,11 @@ pub enum Operation {
     /// Setting a credential to the value, for example by an import.
     Set,
     /// The same request in mode `converge`, for a credential that was set to the value.
+    #[strum(serialize = "converge a set value")]
     ConvergeSet,
     /// Regenerating a credential that was set to the value.
+    #[strum(serialize = "regenerate a set value")]
     RegenerateSet,
-}
-
-impl fmt::Display for Operation {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Converge => "converge",
-            Self::Regenerate => "regenerate",
-            Self::Set => "set",
-            Self::ConvergeSet => "converge a set value",
-            Self::RegenerateSet => "regenerate a set value",
-        })
-    }
 }
 
 /// The outcome of an operation.

@@ -5,6 +5,7 @@ use std::io;
 use chrono::{DateTime, Utc};
 use metrics::{counter, gauge};
 use rustls::{CertificateError, OtherError};
+use strum::IntoStaticStr;
 
 /// Counts a handshake that failed or timed out.
 pub(crate) fn handshake_failed(cause: &io::Error) {
@@ -45,7 +46,8 @@ fn reason_of_certificate(cause: &CertificateError) -> &'static str {
 }
 
 /// The outcome of a retention run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum RetentionOutcome {
     Completed,
     /// The database or the audit trail failed.
@@ -54,23 +56,13 @@ pub(crate) enum RetentionOutcome {
     Stopped,
 }
 
-impl RetentionOutcome {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Stopped => "stopped",
-        }
-    }
-}
-
 pub(crate) fn retention_versions_deleted(count: u64) {
     counter!(VERSIONS_DELETED).increment(count);
 }
 
 /// Counts a run that ended at `now`.
 pub(crate) fn retention_run(outcome: RetentionOutcome, now: DateTime<Utc>) {
-    counter!(RETENTION_RUNS, "outcome" => outcome.as_str()).increment(1);
+    counter!(RETENTION_RUNS, "outcome" => <&str>::from(outcome)).increment(1);
     if outcome == RetentionOutcome::Completed {
         let seconds = u64::try_from(now.timestamp()).unwrap_or_default();
         gauge!(RETENTION_LAST_RUN).set(gauge_value(seconds));

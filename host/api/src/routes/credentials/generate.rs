@@ -177,14 +177,10 @@ impl GenerateRequest {
 /// Takes the mode. `overwrite` from older clients is ignored if there is a mode.
 fn take_mode(fields: &mut RequestObject<'_>) -> Result<WriteMode, BodyError> {
     let overwrite = fields.take("overwrite")?;
-    match fields.take::<String>("mode")?.as_deref() {
-        Some("converge") => Ok(WriteMode::Converge),
-        Some("no-overwrite") => Ok(WriteMode::NoOverwrite),
-        Some("overwrite") => Ok(WriteMode::Overwrite),
-        Some(_) => Err(BodyError::field(
-            "mode",
-            "overwrite, no-overwrite or converge",
-        )),
+    match fields.take::<String>("mode")? {
+        Some(mode) => mode
+            .parse()
+            .map_err(|_| BodyError::field("mode", "overwrite, no-overwrite or converge")),
         None => Ok(match overwrite {
             None => WriteMode::Converge,
             Some(false) => WriteMode::NoOverwrite,
