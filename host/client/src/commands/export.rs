@@ -4,6 +4,7 @@ use std::{io, mem, path::PathBuf};
 
 use clap::{Args, ValueHint};
 use futures_util::StreamExt;
+use indicatif::ProgressBar;
 use serde::Serialize;
 
 use super::run::{CommandError, Completion, Context, Run, help};
@@ -13,8 +14,8 @@ use crate::{
     output::{self, Table, field},
     session::OutputFormat,
     transfer::{
-        Authorities, BackgroundWriter, EntryWriter, Format, Losses, Node, Progress, Read,
-        ReadError, Signer, names_below, read_all,
+        Authorities, BackgroundWriter, EntryWriter, Format, Losses, Node, Read, ReadError, Signer,
+        names_below, progress_bar, read_all,
     },
 };
 
@@ -101,7 +102,7 @@ impl Export {
         let losses = Losses::default();
         let mut reading = Reading {
             keep_going: self.keep_going,
-            progress: Progress::begin("exported", names.len()),
+            progress: progress_bar("exported", names.len()),
             losses: &losses,
             absent: Vec::new(),
             summary: Summary::default(),
@@ -129,7 +130,7 @@ impl Export {
 /// An export in progress.
 struct Reading<'a> {
     keep_going: bool,
-    progress: Progress,
+    progress: ProgressBar,
     losses: &'a Losses,
     /// Names that the server listed, but then responded to with 404.
     absent: Vec<String>,
@@ -144,7 +145,7 @@ impl Reading<'_> {
             stored,
             started,
         } = read;
-        self.progress.advance();
+        self.progress.inc(1);
         if !matches!(stored, Err(ReadError::Refused(_))) {
             self.losses.responded();
         }
@@ -221,7 +222,7 @@ impl Reading<'_> {
     }
 
     fn note(&self, text: &str) {
-        self.progress.above(|| output::note(text));
+        self.progress.suspend(|| output::note(text));
     }
 }
 

@@ -31,6 +31,6 @@ pub(crate) use background_writer::BackgroundWriter;
 pub(crate) use entry::Format;
 pub(crate) use import::{ImportError, Plan, import, scan};
 pub(crate) use node::Node;
-pub(crate) use report::{Progress, Report};
+pub(crate) use report::{Report, progress_bar};
 pub(crate) use stored::{Authorities, Read, ReadError, Signer, names_below, read_all};
 pub(crate) use write::{EntryWriter, yaml};

@@ -6,55 +6,25 @@ use std::{
     time::Duration,
 };
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use serde::Serialize;
 
 use super::entry::Position;
 use crate::output::{self, Table, field};
 
-/// The progress of a transfer, on standard error if it is a terminal.
-pub(crate) struct Progress {
-    bar: Option<ProgressBar>,
-}
-
-impl Progress {
-    /// Starts a progress bar with this label.
-    pub(crate) fn begin(label: &'static str, total: usize) -> Self {
-        let bar = io::stderr().is_terminal().then(|| {
-            let style = ProgressStyle::with_template(TEMPLATE);
-            let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
-            let total = u64::try_from(total).unwrap_or(u64::MAX);
-            let bar = ProgressBar::new(total)
-                .with_style(style)
-                .with_message(label);
-            bar.enable_steady_tick(TICK);
-            bar
-        });
-        Self { bar }
+/// Starts a progress bar with this label. It is hidden unless standard error is a terminal, and leaves its last state when dropped.
+pub(crate) fn progress_bar(label: &'static str, total: usize) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
     }
-
-    pub(crate) fn advance(&self) {
-        if let Some(bar) = &self.bar {
-            bar.inc(1);
-        }
-    }
-
-    /// Writes other output above the bar.
-    pub(crate) fn above<T>(&self, write: impl FnOnce() -> T) -> T {
-        match &self.bar {
-            Some(bar) => bar.suspend(write),
-            None => write(),
-        }
-    }
-}
-
-impl Drop for Progress {
-    /// Leaves the bar at its last state.
-    fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.abandon();
-        }
-    }
+    let style = ProgressStyle::with_template(TEMPLATE);
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+    let bar = ProgressBar::new(u64::try_from(total).unwrap_or(u64::MAX))
+        .with_style(style)
+        .with_message(label)
+        .with_finish(ProgressFinish::Abandon);
+    bar.enable_steady_tick(TICK);
+    bar
 }
 
 /// The running report of an import. Prints each failure immediately. If dropped before [`Report::finish`], prints the counts.
@@ -62,7 +32,7 @@ pub(crate) struct Report {
     /// `None` once finished.
     summary: Option<Summary>,
     total: usize,
-    progress: Progress,
+    progress: ProgressBar,
 }
 
 #[derive(Default, Serialize)]
@@ -102,7 +72,7 @@ impl Report {
                 ..Summary::default()
             }),
             total,
-            progress: Progress::begin(label, total),
+            progress: progress_bar(label, total),
         }
     }
 
@@ -119,7 +89,7 @@ impl Report {
     /// Counts and prints an entry whose provenance was refused. The entry is also counted as set or unchanged.
     pub(crate) fn provenance_refused(&mut self, position: Position, name: &str, reason: &str) {
         let name = shortened(name);
-        self.progress.above(|| {
+        self.progress.suspend(|| {
             output::note(&format!(
                 "warning: {name} ({position}): imported without generated_by and parameters: {reason}"
             ));
@@ -133,7 +103,7 @@ impl Report {
     pub(crate) fn failed(&mut self, position: Position, name: Option<String>, reason: String) {
         let shown = name.as_deref().map_or("unnamed credential", shortened);
         self.progress
-            .above(|| output::note(&format!("failed: {shown} ({position}): {reason}")));
+            .suspend(|| output::note(&format!("failed: {shown} ({position}): {reason}")));
         self.count(|summary| {
             summary.failed += 1;
             if summary.failures.len() < FAILURES_LISTED_MAX {
@@ -155,7 +125,7 @@ impl Report {
         if let Some(summary) = &mut self.summary {
             count(summary);
         }
-        self.progress.advance();
+        self.progress.inc(1);
     }
 
     fn end(&mut self) -> Option<Summary> {
@@ -170,7 +140,7 @@ impl Drop for Report {
     fn drop(&mut self) {
         if let Some(summary) = self.end() {
             let counts = summary.sentence();
-            self.progress.above(|| output::note(&counts));
+            self.progress.suspend(|| output::note(&counts));
         }
     }
 }
