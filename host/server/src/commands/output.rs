@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::started::StartupError;
 
@@ -57,15 +57,10 @@ pub(super) fn counted(count: u64, singular: &str) -> String {
 
 /// The progress of a command, on standard error.
 pub(super) struct Progress {
-    form: Form,
-    done: u64,
-    total: u64,
-}
-
-enum Form {
-    Bar(ProgressBar),
-    Lines(Lines),
-    Silent,
+    /// Hidden unless standard error is a terminal.
+    bar: ProgressBar,
+    /// `None` if there is a visible bar, or the command is quiet.
+    lines: Option<Lines>,
 }
 
 /// Progress as lines of text, with the time of the last line.
@@ -77,59 +72,43 @@ struct Lines {
 impl Progress {
     /// Starts to show how many of `total` items are done. `what` names the items, as in `versions checked`.
     pub(super) fn start(what: &'static str, total: u64, is_quiet: bool) -> Self {
-        let form = if is_quiet {
-            Form::Silent
-        } else if io::stderr().is_terminal() {
-            Form::Bar(bar(what, total))
-        } else {
-            Form::Lines(Lines {
-                what,
-                written_at: Instant::now(),
-            })
+        let is_terminal = io::stderr().is_terminal();
+        let lines = Lines {
+            what,
+            written_at: Instant::now(),
         };
         Self {
-            form,
-            done: 0,
-            total,
+            bar: bar(what, total, is_terminal && !is_quiet),
+            lines: (!is_terminal && !is_quiet).then_some(lines),
         }
     }
 
     /// Sets the number of items done.
     pub(super) fn set_done(&mut self, done: u64) {
-        self.done = done;
-        match &mut self.form {
-            Form::Bar(bar) => bar.set_position(done),
-            Form::Lines(lines) => {
-                if let Some(line) = lines.due(Instant::now(), done, self.total) {
-                    print_error(line);
-                }
-            }
-            Form::Silent => {}
+        self.bar.set_position(done);
+        let total = self.bar.length().unwrap_or_default();
+        let lines = self.lines.as_mut();
+        if let Some(line) = lines.and_then(|lines| lines.due(Instant::now(), done, total)) {
+            print_error(line);
         }
     }
 
     /// Sets the total, as far as it is known.
     pub(super) fn set_total(&mut self, total: u64) {
-        self.total = total;
-        if let Form::Bar(bar) = &self.form {
-            bar.set_length(total);
-        }
+        self.bar.set_length(total);
     }
 
     /// Writes other output. If a bar is shown, the output appears above it.
     pub(super) fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
-        match &self.form {
-            Form::Bar(bar) => bar.suspend(write),
-            Form::Lines(_) | Form::Silent => write(),
-        }
+        self.bar.suspend(write)
     }
 
     /// Ends the progress; its last state stays visible.
     pub(super) fn finish(self) {
-        match self.form {
-            Form::Bar(bar) => bar.abandon(),
-            Form::Lines(lines) => print_error(line(lines.what, self.done, self.total)),
-            Form::Silent => {}
+        self.bar.abandon();
+        if let Some(Lines { what, .. }) = self.lines {
+            let total = self.bar.length().unwrap_or_default();
+            print_error(line(what, self.bar.position(), total));
         }
     }
 }
@@ -174,7 +153,10 @@ impl Write for AboveProgress {
     }
 }
 
-fn bar(what: &'static str, total: u64) -> ProgressBar {
+fn bar(what: &'static str, total: u64, is_visible: bool) -> ProgressBar {
+    if !is_visible {
+        return ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
+    }
     let style = ProgressStyle::with_template(TEMPLATE);
     let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
     let bar = ProgressBar::new(total).with_style(style).with_message(what);
