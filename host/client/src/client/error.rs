@@ -8,8 +8,8 @@ use serde::Deserialize;
 #[non_exhaustive]
 pub enum Error {
     /// The server refused the request.
-    #[error("{0}")]
-    Refused(RequestError),
+    #[error(transparent)]
+    Refused(#[from] RequestError),
     /// The identity provider refused to issue a token.
     #[error("the identity provider refuses the login: {0}")]
     LoginRefused(RequestError),
@@ -192,12 +192,6 @@ impl Error {
             Self::Unreachable { .. } | Self::ProviderUnavailable(_) => true,
             _ => false,
         }
-    }
-}
-
-impl From<RequestError> for Error {
-    fn from(refusal: RequestError) -> Self {
-        Self::Refused(refusal)
     }
 }
 
