@@ -270,7 +270,7 @@ pub(crate) fn first_certificate(pem: &str) -> String {
 }
 
 /// Returns each certificate of a PEM text with a trailing newline, without any other text or key.
-fn certificates_in(pem: &str) -> impl Iterator<Item = String> {
+pub(crate) fn certificates_in(pem: &str) -> impl Iterator<Item = String> {
     pem.split("-----BEGIN ").skip(1).filter_map(|block| {
         let (label, rest) = block.split_once(DASHES)?;
         let label = LABELS.into_iter().find(|known| *known == label)?;

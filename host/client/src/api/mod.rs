@@ -18,4 +18,4 @@ pub use permissions::{AddPermission, Operation, Permission};
 pub use rotation::{Rotation, RotationError, Stage, Step};
 pub use server::{KeyUsage, KnownType, Plugin, ServerMode};
 
-pub(crate) use certificates::first_certificate;
+pub(crate) use certificates::{certificates_in, first_certificate};

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::{
     Client, Rotation, RotationError, Stage, Step,
+    api::certificates_in,
     commands::run::{CommandError, Completion, Context, Run, help},
     input::confirm,
     new_file::{Readers, replaced_file, write_whole},
@@ -265,15 +266,8 @@ fn check_replaceable(file: &Path) -> Result<(), CommandError> {
 }
 
 fn contains_only_certificates(pem: &str) -> bool {
-    let mut blocks = pem.split_inclusive("-----END CERTIFICATE-----");
-    blocks.all(|block| {
-        let rest = block
-            .trim_start()
-            .strip_prefix("-----BEGIN CERTIFICATE-----");
-        rest.map_or(block.trim().is_empty(), |rest| {
-            rest.ends_with("-----END CERTIFICATE-----") && rest.matches("-----").count() == 2
-        })
-    })
+    let certificates: String = certificates_in(pem).collect();
+    pem.split_whitespace().eq(certificates.split_whitespace())
 }
 
 /// Describes the state of a rotation and the requirements of the next step.
