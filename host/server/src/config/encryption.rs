@@ -6,6 +6,7 @@ use std::{
 };
 
 use keywright_api::error_chain;
+use keywright_core::ports::KeyManagementError;
 use keywright_crypto::{
     ConfiguredKey, ConfiguredKeys, KeySource, PASSWORD_ITERATIONS_MIN, WrappingKey,
 };
@@ -102,27 +103,6 @@ enum KeyProvider {
     Kms,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum KeyOrigin<'a> {
-    /// Derived from a password.
-    Password(SecretSource<'a>),
-    /// Unwrapped by a key management plugin.
-    Plugin(PluginAddress<'a>),
-    /// The key itself.
-    Raw(SecretSource<'a>),
-}
-
-/// The address of a key management plugin.
-#[derive(Clone, Copy, Debug)]
-struct PluginAddress<'a> {
-    /// The Unix socket.
-    socket: &'a Path,
-    /// The host name for requests.
-    host: &'a str,
-    /// The file with the CAs trusted to sign the plugin's certificate; `None` disables TLS.
-    trusted_authorities: Option<&'a Path>,
-}
-
 impl Section for EncryptionConfig {
     fn paths_mut(&mut self) -> Vec<&mut PathBuf> {
         let keys = self.keys.iter_mut();
@@ -167,20 +147,26 @@ impl EncryptionConfig {
 }
 
 impl KeyConfig {
-    fn origin(&self) -> Result<KeyOrigin<'_>, StartupError> {
-        let of_secret = match self.provider {
-            KeyProvider::Kms => return self.plugin().map(KeyOrigin::Plugin),
-            KeyProvider::Password => KeyOrigin::Password,
-            KeyProvider::Raw => KeyOrigin::Raw,
-        };
-        if self.socket.is_some() || self.host.is_some() || self.trusted_authorities.is_some() {
-            return Err(StartupError::new(
-                "socket, host and trusted_authorities can only be set for the provider kms",
-            ));
-        }
-        match (&self.file, &self.environment) {
-            (Some(file), None) => Ok(of_secret(SecretSource::File(file))),
-            (None, Some(name)) => Ok(of_secret(SecretSource::Environment(name))),
+    /// Returns the location of the password or the raw key, or `None` for the provider `kms`.
+    fn secret(&self) -> Result<Option<SecretSource<'_>>, StartupError> {
+        match (self.provider, &self.file, &self.environment) {
+            (KeyProvider::Kms, None, None) => {
+                self.plugin_socket()?;
+                Ok(None)
+            }
+            (KeyProvider::Kms, ..) => Err(StartupError::new(
+                "file and environment can't be set for the provider kms, which has no secret",
+            )),
+            _ if self.socket.is_some()
+                || self.host.is_some()
+                || self.trusted_authorities.is_some() =>
+            {
+                Err(StartupError::new(
+                    "socket, host and trusted_authorities can only be set for the provider kms",
+                ))
+            }
+            (_, Some(file), None) => Ok(Some(SecretSource::File(file))),
+            (_, None, Some(name)) => Ok(Some(SecretSource::Environment(name))),
             _ => Err(StartupError::new(
                 "exactly one of file and environment is required for the providers password and raw",
             )),
@@ -189,18 +175,27 @@ impl KeyConfig {
 
     /// Returns the source of the key. Key management plugins are not called.
     pub(crate) fn source(&self) -> Result<KeySource, StartupError> {
-        self.origin()?.source()
+        let Some(secret) = self.secret()? else {
+            let plugin = KeyManagementPlugin::new(self.plugin_settings()?);
+            return self.wrapping_key(plugin);
+        };
+        let secret = secret.read()?;
+        if self.provider == KeyProvider::Raw {
+            return KeySource::raw_from_base64(&secret)
+                .map_err(|cause| StartupError::new(cause.to_string()));
+        }
+        Ok(KeySource::Password {
+            password: secret,
+            iterations: PASSWORD_ITERATIONS_MIN,
+        })
     }
 
     async fn read(&self, number: usize) -> Result<ConfiguredKey, StartupError> {
-        let origin = self.origin()?;
-        let source = match &origin {
-            KeyOrigin::Plugin(address) => {
-                let plugin = KeyManagementPlugin::connect(address.settings()?).await;
-                address
-                    .wrapping_key(plugin.map_err(|cause| StartupError::new(error_chain(&cause)))?)
+        let source = match self.secret()? {
+            Some(_) => self.source()?,
+            None => {
+                self.wrapping_key(KeyManagementPlugin::connect(self.plugin_settings()?).await)?
             }
-            KeyOrigin::Password(_) | KeyOrigin::Raw(_) => origin.source()?,
         };
         if let KeySource::Password { password, .. } = &source {
             warn_if_short(password.expose(), number);
@@ -212,23 +207,20 @@ impl KeyConfig {
     }
 
     fn check(&self, section: &str, findings: &mut Findings) -> Option<ConfiguredKey> {
-        let origin = findings.ok_or_report(section, self.origin())?;
-        let setting = match &origin {
-            KeyOrigin::Password(secret) | KeyOrigin::Raw(secret) => match secret {
-                SecretSource::Environment(_) => format!("{section}.environment"),
-                SecretSource::File(file) => {
-                    let setting = format!("{section}.file");
-                    findings.warn_if_world_accessible(&setting, file);
-                    setting
-                }
-            },
-            KeyOrigin::Plugin(address) => {
-                let authorities = address.read_authorities();
+        let setting = match findings.ok_or_report(section, self.secret())? {
+            Some(SecretSource::Environment(_)) => format!("{section}.environment"),
+            Some(SecretSource::File(file)) => {
+                let setting = format!("{section}.file");
+                findings.warn_if_world_accessible(&setting, file);
+                setting
+            }
+            None => {
+                let authorities = self.read_authorities();
                 findings.ok_or_report(format!("{section}.trusted_authorities"), authorities)?;
                 section.to_owned()
             }
         };
-        let source = findings.ok_or_report(&setting, origin.source())?;
+        let source = findings.ok_or_report(&setting, self.source())?;
         let checked = source.check();
         let checked = checked.map_err(|refused| StartupError::new(refused.to_string()));
         findings.ok_or_report(setting, checked)?;
@@ -238,64 +230,39 @@ impl KeyConfig {
         })
     }
 
-    fn plugin(&self) -> Result<PluginAddress<'_>, StartupError> {
-        if self.file.is_some() || self.environment.is_some() {
-            return Err(StartupError::new(
-                "file and environment can't be set for the provider kms, which has no secret",
-            ));
-        }
+    fn plugin_socket(&self) -> Result<&Path, StartupError> {
         let socket = self.socket.as_deref();
-        let socket =
-            socket.ok_or_else(|| StartupError::new("socket: is required for the provider kms"))?;
-        Ok(PluginAddress {
-            socket,
-            host: self.host.as_deref().unwrap_or("localhost"),
-            trusted_authorities: self.trusted_authorities.as_deref(),
-        })
-    }
-}
-
-impl KeyOrigin<'_> {
-    /// Returns the source of a key. Key management plugins are not called.
-    fn source(&self) -> Result<KeySource, StartupError> {
-        match self {
-            Self::Plugin(address) => {
-                let plugin = KeyManagementPlugin::new(address.settings()?);
-                let plugin = plugin.map_err(|cause| StartupError::new(error_chain(&cause)))?;
-                Ok(address.wrapping_key(plugin))
-            }
-            Self::Password(secret) => Ok(KeySource::Password {
-                password: secret.read()?,
-                iterations: PASSWORD_ITERATIONS_MIN,
-            }),
-            Self::Raw(secret) => KeySource::raw_from_base64(&secret.read()?)
-                .map_err(|cause| StartupError::new(cause.to_string())),
-        }
-    }
-}
-
-impl PluginAddress<'_> {
-    /// Reads the CAs trusted to sign a plugin's certificate (PEM), if configured.
-    fn read_authorities(&self) -> Result<Option<Vec<u8>>, StartupError> {
-        let read = |path| read_trusted_authorities("the key management plugin", path);
-        let read = self.trusted_authorities.map(read).transpose()?;
-        Ok(read.map(String::into_bytes))
+        socket.ok_or_else(|| StartupError::new("socket: is required for the provider kms"))
     }
 
-    fn settings(&self) -> Result<PluginSettings, StartupError> {
+    fn plugin_settings(&self) -> Result<PluginSettings, StartupError> {
         Ok(PluginSettings {
-            socket: self.socket.to_owned(),
-            host: self.host.to_owned(),
+            socket: self.plugin_socket()?.to_owned(),
+            host: self.host.clone().unwrap_or("localhost".to_owned()),
             trusted_authorities_pem: self.read_authorities()?,
             deadline: PluginSettings::DEADLINE,
         })
     }
 
-    fn wrapping_key(&self, plugin: KeyManagementPlugin) -> KeySource {
-        KeySource::Wrapped(WrappingKey {
-            source: format!("the key management plugin at {}", self.socket.display()),
+    /// Reads the CAs trusted to sign the plugin's certificate (PEM), if configured.
+    fn read_authorities(&self) -> Result<Option<Vec<u8>>, StartupError> {
+        let read = |path| read_trusted_authorities("the key management plugin", path);
+        let read = self.trusted_authorities.as_deref().map(read).transpose()?;
+        Ok(read.map(String::into_bytes))
+    }
+
+    fn wrapping_key(
+        &self,
+        plugin: Result<KeyManagementPlugin, KeyManagementError>,
+    ) -> Result<KeySource, StartupError> {
+        let plugin = plugin.map_err(|cause| StartupError::new(error_chain(&cause)))?;
+        Ok(KeySource::Wrapped(WrappingKey {
+            source: format!(
+                "the key management plugin at {}",
+                self.plugin_socket()?.display()
+            ),
             service: Arc::new(plugin),
-        })
+        }))
     }
 }
 
