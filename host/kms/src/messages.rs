@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use zeroize::Zeroize;
+use zeroize::ZeroizeOnDrop;
 
 /// A request for the protocol version.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
@@ -22,8 +22,8 @@ pub(crate) struct VersionResponse {
     pub(crate) runtime_version: String,
 }
 
-/// A plaintext to encrypt.
-#[derive(Clone, PartialEq, Eq, prost::Message)]
+/// A plaintext to encrypt. Copies inside the transport are not zeroized.
+#[derive(Clone, PartialEq, Eq, prost::Message, ZeroizeOnDrop)]
 #[prost(skip_debug)]
 pub(crate) struct EncryptRequest {
     #[prost(string, tag = "1")]
@@ -48,25 +48,12 @@ pub(crate) struct DecryptRequest {
     pub(crate) cipher: Vec<u8>,
 }
 
-/// A decrypted ciphertext.
-#[derive(Clone, PartialEq, Eq, prost::Message)]
+/// A decrypted ciphertext. Copies inside the transport are not zeroized.
+#[derive(Clone, PartialEq, Eq, prost::Message, ZeroizeOnDrop)]
 #[prost(skip_debug)]
 pub(crate) struct DecryptResponse {
     #[prost(bytes = "vec", tag = "1")]
     pub(crate) plain: Vec<u8>,
-}
-
-// Copies inside the transport are not zeroized.
-impl Drop for EncryptRequest {
-    fn drop(&mut self) {
-        self.plain.zeroize();
-    }
-}
-
-impl Drop for DecryptResponse {
-    fn drop(&mut self) {
-        self.plain.zeroize();
-    }
 }
 
 impl fmt::Debug for EncryptRequest {

@@ -5,7 +5,7 @@ use std::{
     cell::RefCell,
     collections::BTreeMap,
     error::Error,
-    fmt, mem,
+    mem,
     ops::ControlFlow,
     path::PathBuf,
     sync::{
@@ -305,20 +305,13 @@ fn into_sqlx(error: rusqlite::Error) -> sqlx::Error {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("(code: {code}) {message}")]
 struct SqliteError {
     /// The extended result code.
     code: i32,
     message: String,
 }
-
-impl fmt::Display for SqliteError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "(code: {}) {}", self.code, self.message)
-    }
-}
-
-impl Error for SqliteError {}
 
 impl DatabaseError for SqliteError {
     fn message(&self) -> &str {
