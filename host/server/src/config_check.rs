@@ -25,7 +25,7 @@ use crate::{
         name_within,
     },
     keys::{self, SharedKeyRing},
-    plugins::{self, Components, ConfiguredPlugins},
+    plugins::{self, Components},
     process::RandomIdentifiers,
     started::StartupError,
     test_authority::test_issuers,
@@ -273,11 +273,9 @@ async fn check_plugins(
         registry: &sections.registry.unwrap_or_default(),
         cache: Cache::read_only(&sandbox.cache_directory),
     };
-    let plugins = ConfiguredPlugins {
-        generators: &sections.generators,
-        resolver: sections.resolver.as_ref(),
-    };
-    let (config, missing) = components.collect(sandbox, plugins).await;
+    let resolver = sections.resolver.as_ref();
+    let collected = components.collect(sandbox, &sections.generators, resolver);
+    let (config, missing) = collected.await;
     for refused in missing {
         // A malformed key of a signature has been reported.
         let mut mistakes = findings.mistakes.iter();

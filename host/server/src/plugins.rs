@@ -180,11 +180,9 @@ async fn collect(config: &Config) -> (RuntimeConfig, Vec<ComponentError>, Cache)
         registry: &config.registry,
         cache: Cache::new(&config.plugins.cache_directory),
     };
-    let plugins = ConfiguredPlugins {
-        generators: &config.generators,
-        resolver: config.resolver.as_ref(),
-    };
-    let (plugins, refused) = components.collect(config.plugins.clone(), plugins).await;
+    let (sandbox, resolver) = (config.plugins.clone(), config.resolver.as_ref());
+    let collected = components.collect(sandbox, &config.generators, resolver);
+    let (plugins, refused) = collected.await;
     (plugins, refused, components.cache)
 }
 
@@ -198,13 +196,6 @@ pub(crate) struct Components<'a> {
     pub(crate) registry: &'a RegistryConfig,
     /// Components pulled earlier.
     pub(crate) cache: Cache,
-}
-
-#[derive(Clone, Copy)]
-pub(crate) struct ConfiguredPlugins<'a> {
-    /// The generators, by credential type.
-    pub(crate) generators: &'a BTreeMap<String, PluginConfig>,
-    pub(crate) resolver: Option<&'a PluginConfig>,
 }
 
 /// A component could not be read or pulled, or its signature is missing or invalid.
@@ -234,11 +225,11 @@ impl Components<'_> {
     pub(crate) async fn collect(
         &self,
         sandbox: SandboxConfig,
-        plugins: ConfiguredPlugins<'_>,
+        generators: &BTreeMap<String, PluginConfig>,
+        resolver: Option<&PluginConfig>,
     ) -> (RuntimeConfig, Vec<ComponentError>) {
-        let generators = plugins.generators.iter();
-        let named = generators.map(|(name, plugin)| (Some(name), plugin));
-        let named = named.chain(plugins.resolver.map(|plugin| (None, plugin)));
+        let named = generators.iter().map(|(name, plugin)| (Some(name), plugin));
+        let named = named.chain(resolver.map(|plugin| (None, plugin)));
         let collected = named.map(async |(name, plugin)| (name, self.plugin(name, plugin).await));
         let mut config = RuntimeConfig {
             compiler: compiler(sandbox.compile_seconds_max),
