@@ -44,3 +44,18 @@ fn truncated(text: &str, bytes_max: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes_max))
         .unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_and_invisible_characters_are_removed_or_escaped() {
+        let text = "a\u{202e}b\u{200b}c\nd";
+        assert_eq!(for_caller(text), "abcd");
+        assert_eq!(for_log(text), "a\\u{202e}b\\u{200b}c\\nd");
+        let violation = violation(Some("a\u{2066}b"), text);
+        assert_eq!(violation.field.as_deref(), Some("ab"));
+        assert_eq!(violation.rule, "abcd");
+    }
+}
