@@ -3,7 +3,7 @@
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::Server;
 
@@ -88,15 +88,24 @@ impl TestCertificate {
         }
     }
 
+    /// Returns the value of a credential with the certificate and its key.
+    pub fn value(&self) -> Value {
+        json!({"certificate": self.certificate, "private_key": self.private_key})
+    }
+
+    /// Returns the value of a credential with the certificate alone.
+    pub fn public(&self) -> Value {
+        json!({"certificate": self.certificate})
+    }
+
     /// Sets a credential with the certificate and its key. Without the name of its CA, the certificate itself is the CA.
     pub async fn set(&self, server: &Server, name: &str, signed_by: Option<&str>) {
         let (field, authority) = match signed_by {
             Some(signed_by) => ("ca_name", signed_by),
             None => ("ca", &*self.certificate),
         };
-        let (certificate, private_key) = (&self.certificate, &self.private_key);
-        let value =
-            json!({"certificate": certificate, "private_key": private_key, field: authority});
+        let mut value = self.value();
+        value[field] = json!(authority);
         server.stored(name, "certificate", value).await;
     }
 }

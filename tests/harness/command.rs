@@ -29,9 +29,9 @@ pub struct Commanded {
 
 impl Commanded {
     /// Runs another program with a text as standard input.
-    pub fn run(name: &str, arguments: &[&str], input: &str) -> Self {
+    pub fn run(name: &str, arguments: &(impl Arguments + ?Sized), input: &str) -> Self {
         let mut command = Command::new(name);
-        command.args(arguments);
+        command.args(arguments.list());
         Self::finish(&mut command, input)
     }
 
@@ -64,15 +64,51 @@ impl Commanded {
     }
 }
 
+/// The arguments of a command: a line of words separated by spaces, or a list.
+pub trait Arguments {
+    /// Returns the arguments.
+    fn list(&self) -> Vec<&str>;
+}
+
+impl Arguments for str {
+    fn list(&self) -> Vec<&str> {
+        self.split(' ').collect()
+    }
+}
+
+impl Arguments for String {
+    fn list(&self) -> Vec<&str> {
+        self.as_str().list()
+    }
+}
+
+impl Arguments for [&str] {
+    fn list(&self) -> Vec<&str> {
+        self.to_vec()
+    }
+}
+
+impl<const COUNT: usize> Arguments for [&str; COUNT] {
+    fn list(&self) -> Vec<&str> {
+        self.to_vec()
+    }
+}
+
+impl Arguments for Vec<&str> {
+    fn list(&self) -> Vec<&str> {
+        self.clone()
+    }
+}
+
 impl Server {
     /// Runs a command with the configuration of this server, which keeps running.
-    pub fn run_command(&self, arguments: &[&str]) -> Commanded {
+    pub fn run_command(&self, arguments: &(impl Arguments + ?Sized)) -> Commanded {
         run_command(self.directory(), arguments)
     }
 }
 
 /// Runs a command with the configuration in the folder of a server, running or not.
-pub fn run_command(directory: &Path, arguments: &[&str]) -> Commanded {
+pub fn run_command(directory: &Path, arguments: &(impl Arguments + ?Sized)) -> Commanded {
     output_of(&mut command(directory, arguments))
 }
 
@@ -94,10 +130,14 @@ fn from_output(output: Output) -> Commanded {
 }
 
 /// Runs the program with exactly these arguments and additional environment variables.
-pub fn run_program(directory: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Commanded {
+pub fn run_program(
+    directory: &Path,
+    arguments: &(impl Arguments + ?Sized),
+    variables: &[(&str, &str)],
+) -> Commanded {
     let mut command = program(&server_program());
     command
-        .args(arguments)
+        .args(arguments.list())
         .envs(variables.iter().copied())
         .current_dir(directory)
         .stdin(Stdio::null());
@@ -105,12 +145,15 @@ pub fn run_program(directory: &Path, arguments: &[&str], variables: &[(&str, &st
 }
 
 /// Like [`run_program`], with a closed pipe as standard output.
-pub fn run_program_into_closed_pipe(directory: &Path, arguments: &[&str]) -> Commanded {
+pub fn run_program_into_closed_pipe(
+    directory: &Path,
+    arguments: &(impl Arguments + ?Sized),
+) -> Commanded {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let mut command = program(&server_program());
     command
-        .args(arguments)
+        .args(arguments.list())
         .current_dir(directory)
         .stdin(Stdio::null())
         .stdout(writer)
@@ -124,7 +167,7 @@ pub fn run_program_into_closed_pipe(directory: &Path, arguments: &[&str]) -> Com
 pub fn run_command_with_files_up_to(
     kibibytes: u32,
     directory: &Path,
-    arguments: &[&str],
+    arguments: &(impl Arguments + ?Sized),
 ) -> Commanded {
     let plain = command(directory, arguments);
     let limits = format!("trap '' XFSZ; ulimit -f {kibibytes}");
@@ -135,10 +178,10 @@ pub fn run_command_with_files_up_to(
 pub fn run_program_with_processor_seconds(
     seconds: u32,
     directory: &Path,
-    arguments: &[&str],
+    arguments: &(impl Arguments + ?Sized),
 ) -> Commanded {
     let mut plain = program(&server_program());
-    plain.args(arguments);
+    plain.args(arguments.list());
     output_of(limited(&format!("ulimit -t {seconds}"), &plain).current_dir(directory))
 }
 
@@ -157,14 +200,14 @@ fn limited(limits: &str, plain: &Command) -> Command {
 }
 
 /// Runs a command, asserts success, and returns its peak memory in KiB.
-pub fn memory_of_command(directory: &Path, arguments: &[&str]) -> u64 {
+pub fn memory_of_command(directory: &Path, arguments: &(impl Arguments + ?Sized)) -> u64 {
     let mut command = command(directory, arguments);
     command.stdout(Stdio::null()).stderr(Stdio::null());
     memory_at_most(command.spawn().unwrap())
 }
 
 /// Runs a command, and kills it after this time unless it has exited.
-pub fn kill_command(directory: &Path, arguments: &[&str], after: Duration) {
+pub fn kill_command(directory: &Path, arguments: &(impl Arguments + ?Sized), after: Duration) {
     let mut command = command(directory, arguments);
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
@@ -188,10 +231,10 @@ pub fn copied_by_backup(directory: &Path) -> TempDir {
     folder
 }
 
-fn command(directory: &Path, arguments: &[&str]) -> Command {
+fn command(directory: &Path, arguments: &(impl Arguments + ?Sized)) -> Command {
     let mut command = program(&server_program());
     command
-        .args(arguments)
+        .args(arguments.list())
         .arg("--config")
         .arg(directory.join(CONFIGURATION))
         .current_dir(directory)
@@ -264,14 +307,14 @@ impl Shell {
     }
 
     /// Runs the program with empty standard input.
-    pub fn run(&self, arguments: &[&str]) -> Commanded {
+    pub fn run(&self, arguments: &(impl Arguments + ?Sized)) -> Commanded {
         self.run_with(arguments, "")
     }
 
     /// Runs the program with a text as standard input.
-    pub fn run_with(&self, arguments: &[&str], input: &str) -> Commanded {
+    pub fn run_with(&self, arguments: &(impl Arguments + ?Sized), input: &str) -> Commanded {
         let mut command = self.command();
-        command.args(arguments);
+        command.args(arguments.list());
         from_output(output_after(&mut command, input))
     }
 
@@ -283,19 +326,23 @@ impl Shell {
     }
 
     /// Starts the program on a pseudo-terminal.
-    pub fn on_terminal(&self, arguments: &[&str]) -> Terminal {
+    pub fn on_terminal(&self, arguments: &(impl Arguments + ?Sized)) -> Terminal {
         Terminal::start(self.command_with_signals(arguments))
     }
 
     /// Starts another program on a pseudo-terminal.
-    pub fn program_on_terminal(&self, program: &str, arguments: &[&str]) -> Terminal {
+    pub fn program_on_terminal(
+        &self,
+        program: &str,
+        arguments: &(impl Arguments + ?Sized),
+    ) -> Terminal {
         let mut command = self.prepared(Command::new(program));
-        command.args(arguments);
+        command.args(arguments.list());
         Terminal::start(command)
     }
 
     /// Starts the program with pipes, for a test that stops it itself.
-    pub fn start(&self, arguments: &[&str]) -> Child {
+    pub fn start(&self, arguments: &(impl Arguments + ?Sized)) -> Child {
         let mut command = self.command_with_signals(arguments);
         command
             .stdin(Stdio::null())
@@ -305,10 +352,10 @@ impl Shell {
     }
 
     /// Runs the program, asserts success, and returns its peak memory in KiB.
-    pub fn memory_of(&self, arguments: &[&str]) -> u64 {
+    pub fn memory_of(&self, arguments: &(impl Arguments + ?Sized)) -> u64 {
         let mut command = self.command();
         command
-            .args(arguments)
+            .args(arguments.list())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
@@ -316,12 +363,12 @@ impl Shell {
     }
 
     /// Returns the program with the default signal handling, even if the test process ignores signals.
-    fn command_with_signals(&self, arguments: &[&str]) -> Command {
+    fn command_with_signals(&self, arguments: &(impl Arguments + ?Sized)) -> Command {
         let mut command = self.prepared(Command::new("env"));
         command
             .arg("--default-signal=HUP,INT,TERM")
             .arg(server_program())
-            .args(arguments);
+            .args(arguments.list());
         command
     }
 

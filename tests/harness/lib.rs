@@ -49,7 +49,7 @@ use std::{
 pub use caller::{Application, Caller, Response};
 pub use certificates::{TestCertificate, authority_contents, contents};
 pub use command::{
-    Commanded, Shell, copied_by_backup, kill_command, memory_of_command, run_command,
+    Arguments, Commanded, Shell, copied_by_backup, kill_command, memory_of_command, run_command,
     run_command_with_files_up_to, run_program, run_program_into_closed_pipe,
     run_program_with_processor_seconds,
 };
@@ -65,6 +65,7 @@ pub use programs::{
     Node, client_by_toolchain, component_by_toolchain, ended, is_available, node, npm_package,
     print_message, python_program, signal, toolchain_program, toolchain_python,
 };
+pub use requests::QUICK_KEY;
 pub use reuse::ReusedServer;
 pub use server::{Server, client_without_reading, server_program};
 pub use storage::{is_on_postgres, run_sql, shared_storage};

@@ -223,11 +223,8 @@ impl Scrape {
                 .collect();
             let last = buckets.last().unwrap();
             assert!(last.0.is_infinite(), "{family}");
-            assert_eq!(
-                self.sum(&format!("{family}_count"), &labels),
-                Some(last.1),
-                "{family}"
-            );
+            let actual = self.sum(&format!("{family}_count"), &labels);
+            assert_eq!(actual, Some(last.1), "{family}");
             assert!(
                 self.sum(&format!("{family}_sum"), &labels).is_some(),
                 "{family}"

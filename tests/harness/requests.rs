@@ -9,8 +9,8 @@ const DATA: &str = "/api/v1/data";
 
 const PERMISSIONS: &str = "/api/v2/permissions";
 
-/// A key type that is generated quickly.
-const QUICK_KEY: &str = "ecdsa-p256";
+/// A key type that is generated quickly, for tests that do not depend on the type.
+pub const QUICK_KEY: &str = "ecdsa-p256";
 
 impl Server {
     /// Sets a credential.
@@ -23,6 +23,11 @@ impl Server {
     pub async fn stored(&self, name: &str, credential_type: &str, value: Value) -> Value {
         let response = self.set(name, credential_type, value).await;
         response.expect(200).json()
+    }
+
+    /// Sets a credential of type value, and returns its version.
+    pub async fn set_value(&self, name: &str, text: &str) -> Value {
+        self.stored(name, "value", json!(text)).await
     }
 
     /// Generates a credential in the default mode.
@@ -80,6 +85,28 @@ impl Server {
         }
     }
 
+    /// Returns the newest version of an existing credential.
+    pub async fn newest(&self, name: &str) -> Value {
+        self.versions(name).await[0].clone()
+    }
+
+    /// Returns all versions of all credentials, the most recently written credential first.
+    pub async fn all_versions(&self) -> Vec<Value> {
+        let mut all = Vec::new();
+        for name in self.found_names("path=").await {
+            all.extend(self.versions(&name).await);
+        }
+        all
+    }
+
+    /// Returns the names in the response to a search, in their order.
+    pub async fn found_names(&self, query: &str) -> Vec<String> {
+        let found = self.get_json(&format!("{DATA}?{query}")).await;
+        let found = found["credentials"].as_array().unwrap().iter();
+        let names = found.map(|item| item["name"].as_str().unwrap().to_owned());
+        names.collect()
+    }
+
     /// Sends a GET request, and returns the body of the response.
     pub async fn get_json(&self, path: &str) -> Value {
         self.get(path).await.expect(200).json()
@@ -102,6 +129,16 @@ impl Server {
     pub async fn revoke(&self, id: &str) -> Response {
         let response = self.delete(&format!("{PERMISSIONS}/{id}")).await;
         response.expect(200)
+    }
+
+    /// Generates a certificate and returns its version. The common name defaults to its name, and the key to a quickly generated
+    /// type.
+    pub async fn issued(&self, name: &str, mut parameters: Value) -> Value {
+        let fields = parameters.as_object_mut().unwrap();
+        for (field, value) in [("common_name", name), ("key_type", QUICK_KEY)] {
+            fields.entry(field).or_insert_with(|| json!(value));
+        }
+        self.generated(name, "certificate", parameters).await
     }
 
     /// Generates a CA with a key that is generated quickly, self-signed or signed by another CA. Returns its version.

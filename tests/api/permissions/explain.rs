@@ -165,7 +165,7 @@ async fn an_explanation_reveals_no_hidden_name_in_another_casing() {
 #[tokio::test]
 async fn a_denial_in_the_stored_casing_names_the_stored_name() {
     let server = Server::reused().await;
-    set_value(&server, "/a/b", "x").await;
+    server.set_value("/a/b", "x").await;
     server.grant("/A/*", "other", &["read"]).await;
     let explained = explain(&server, "/A/b", "other", "read").await;
     assert_eq!(explained["allowed"], false);
@@ -182,7 +182,7 @@ async fn a_denial_in_the_stored_casing_names_the_stored_name() {
 #[tokio::test]
 async fn changing_permissions_requires_only_the_requested_casing() {
     let server = Server::reused().await;
-    set_value(&server, "/a/b", "x").await;
+    server.set_value("/a/b", "x").await;
     let caller = client_with(&server, "/A/*", &["write_acl"]).await;
     let explained = explain(&server, "/A/b", caller.actor(), "write_acl").await;
     assert_eq!(explained["allowed"], true);
