@@ -6,67 +6,60 @@ use keywright_harness::{Response, Server, key_file};
 use reqwest::{Certificate, Client, ClientBuilder, Method, header::CONTENT_TYPE};
 use serde_json::{Value, json};
 
-/// Sets a credential of type value and returns its version.
-pub(crate) async fn set_value(server: &Server, name: &str, text: &str) -> Value {
-    set(server, name, "value", json!(text)).await
-}
-
-/// Sets a credential and returns its version.
-pub(crate) async fn set(server: &Server, name: &str, credential_type: &str, value: Value) -> Value {
-    server
-        .set(name, credential_type, value)
-        .await
-        .expect(200)
-        .json()
-}
-
-/// Generates a credential and returns its version.
-pub(crate) async fn generate(
-    server: &Server,
-    name: &str,
-    credential_type: &str,
-    parameters: Value,
-) -> Value {
-    let response = server.generate(name, credential_type, parameters).await;
-    response.expect(200).json()
-}
-
-/// Generates a certificate and returns its version. The common name defaults to its name, and the key to a quickly
-/// generated type.
-pub(crate) async fn generate_certificate(
-    server: &Server,
-    name: &str,
-    mut parameters: Value,
-) -> Value {
-    let fields = parameters.as_object_mut().unwrap();
-    for (field, value) in [("common_name", name), ("key_type", QUICK_KEY)] {
-        fields.entry(field).or_insert_with(|| json!(value));
-    }
-    generate(server, name, "certificate", parameters).await
-}
-
 /// Parses a table of requests, one per line: the expected status, the method, the target, and an optional body.
 /// Lines that start with `#` are comments.
 pub(crate) fn requests(table: &str) -> Vec<(u16, Method, String, Value)> {
-    let lines = table.lines().map(str::trim);
-    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let request = |line: &str| {
-        let mut parts = line.splitn(4, ' ');
-        let mut part = || parts.next().unwrap_or_default();
-        let (status, method, target) = (part(), part(), part().to_owned());
-        let body = match part() {
+    let requests = rows(table).map(|row| {
+        let (status, method, target, body) = request(row);
+        let body = match body {
             "" => Value::Null,
             body => serde_json::from_str(body).unwrap(),
         };
-        (
-            status.parse().unwrap(),
-            method.parse().unwrap(),
-            target,
-            body,
-        )
-    };
-    lines.map(request).collect()
+        (status, method, target.to_owned(), body)
+    });
+    requests.collect()
 }
+
+fn request(row: &str) -> (u16, Method, &str, &str) {
+    let mut parts = row.splitn(4, ' ');
+    let mut part = || parts.next().unwrap_or_default();
+    let (status, method) = (part().parse().unwrap(), part().parse().unwrap());
+    (status, method, part(), part())
+}
+
+fn rows(table: &str) -> impl Iterator<Item = &str> {
+    let lines = table.lines().map(str::trim);
+    lines.filter(|line| !line.is_empty() && !line.starts_with('#'))
+}
+
+/// Asserts the status of each request of a table (see [`requests`]), and that the error contains the words after ` => `, if any.
+pub(crate) async fn assert_refused(server: &Server, table: &str) {
+    for row in rows(table) {
+        let (row, words) = row.split_once(" => ").unwrap_or((row, ""));
+        let (status, method, target, body) = request(row);
+        let mut request = server.authorized(method, target);
+        if !body.is_empty() {
+            request = request.body(body.to_owned());
+        }
+        server.send(request).await.expect_error(status, words);
+    }
+}
+
+/// Returns the elements of a JSON array.
+pub(crate) fn each(array: Value) -> Vec<Value> {
+    serde_json::from_value(array).unwrap()
+}
+
+/// The types that CredHub has.
+pub(crate) const TYPES: [&str; 7] = [
+    "value",
+    "json",
+    "password",
+    "user",
+    "certificate",
+    "rsa",
+    "ssh",
+];
 
 /// Sends a request, without a body if it is null.
 pub(crate) async fn send(server: &Server, method: Method, path: &str, body: &Value) -> Response {
@@ -99,61 +92,22 @@ pub(crate) async fn user_token(server: &Server) -> String {
 
 /// Stores a credential of each type below a path: `PATH/value`, `PATH/json`, and so on.
 pub(crate) async fn every_type(server: &Server, path: &str) {
-    set_value(server, &format!("{path}/value"), "v").await;
-    set(
-        server,
-        &format!("{path}/json"),
-        "json",
-        json!({"k": [1, "ä"]}),
-    )
-    .await;
+    server.set_value(&format!("{path}/value"), "v").await;
+    let json = json!({"k": [1, "ä"]});
+    server.stored(&format!("{path}/json"), "json", json).await;
     for credential_type in ["password", "user", "rsa", "ssh", "certificate"] {
         let parameters = match credential_type {
             "certificate" => json!({"common_name": "c", "self_sign": true}),
             _ => json!({}),
         };
         let name = format!("{path}/{credential_type}");
-        generate(server, &name, credential_type, parameters).await;
+        server.generated(&name, credential_type, parameters).await;
     }
-}
-
-/// Returns the newest version of a credential.
-pub(crate) async fn newest(server: &Server, name: &str) -> Value {
-    versions(server, name).await[0].clone()
-}
-
-/// Returns all versions of an existing credential, newest first.
-pub(crate) async fn versions(server: &Server, name: &str) -> Vec<Value> {
-    let response = server.get(&format!("/api/v1/data?name={name}")).await;
-    versions_in(&response.expect(200))
-}
-
-/// Returns all versions of all credentials, the most recently written credential first.
-pub(crate) async fn all_versions(server: &Server) -> Vec<Value> {
-    let mut all = Vec::new();
-    for name in found_names(server, "path=").await {
-        all.extend(versions(server, &name).await);
-    }
-    all
 }
 
 /// Returns the versions in the response to a query by name.
 pub(crate) fn versions_in(response: &Response) -> Vec<Value> {
     response.json()["data"].as_array().unwrap().clone()
-}
-
-/// Returns the names in the response to a search, in their order.
-pub(crate) async fn found_names(server: &Server, query: &str) -> Vec<String> {
-    let response = server
-        .get(&format!("/api/v1/data?{query}"))
-        .await
-        .expect(200);
-    response.json()["credentials"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|item| item["name"].as_str().unwrap().to_owned())
-        .collect()
 }
 
 /// Returns the keys of an object, in order.
@@ -168,6 +122,3 @@ pub(crate) fn fields(json: &Value) -> Vec<&str> {
 pub(crate) fn id(version: &Value) -> String {
     version["id"].as_str().unwrap().to_owned()
 }
-
-/// A quickly generated key type, for tests that do not depend on the type.
-pub(crate) const QUICK_KEY: &str = "ecdsa-p256";

@@ -1,10 +1,8 @@
 //! Interpolating service bindings: `POST /api/v1/interpolate`.
 
-use keywright_harness::{Response, ReusedServer, Server};
+use keywright_harness::{Response, ReusedServer, Server, Text};
 use reqwest::Method;
 use serde_json::{Value, json};
-
-use crate::given;
 
 pub(crate) async fn interpolate(server: &Server, document: Value) -> Response {
     server.post("/api/v1/interpolate", document).await
@@ -19,7 +17,7 @@ fn one_binding(credentials: &Value) -> Value {
 async fn with_secret() -> (ReusedServer, Value) {
     let server = Server::reused().await;
     let value = json!({"password": "p", "nested": {"list": [1, null, "ä"]}});
-    given::set(&server, "/secret", "json", value.clone()).await;
+    server.stored("/secret", "json", value.clone()).await;
     (server, value)
 }
 
@@ -39,11 +37,8 @@ async fn only_the_credentials_object_is_replaced_by_the_value() {
         })
     };
     let with_siblings = json!({"store-ref": "/secret", "sibling": "vanishes"});
-    let response = interpolate(&server, document(with_siblings))
-        .await
-        .expect(200)
-        .json();
-    assert_eq!(response, document(value));
+    let response = interpolate(&server, document(with_siblings)).await;
+    assert_eq!(response.expect(200).json(), document(value));
 }
 
 #[tokio::test]
@@ -67,21 +62,10 @@ async fn credhub_ref_takes_precedence_over_other_reference_keys() {
 #[tokio::test]
 async fn parentheses_around_a_reference_are_stripped() {
     let (server, value) = with_secret().await;
-    for reference in [
-        "((/secret))",
-        "((/secret",
-        "/secret))",
-        "((secret))",
-        "secret",
-        "/SECRET",
-    ] {
+    for reference in "((/secret)) ((/secret /secret)) ((secret)) secret /SECRET".split(' ') {
         let document = one_binding(&json!({"credhub-ref": reference}));
-        let response = interpolate(&server, document).await;
-        assert_eq!(
-            response.expect(200).json(),
-            one_binding(&value),
-            "{reference}"
-        );
+        let response = interpolate(&server, document).await.expect(200);
+        assert_eq!(response.json(), one_binding(&value), "{reference}");
     }
 }
 
@@ -162,7 +146,7 @@ async fn numbers_keep_all_digits_in_the_document_and_in_values() {
 async fn the_newest_version_is_substituted_and_nothing_is_written() {
     let (server, _) = with_secret().await;
     let newest = json!({"password": "newer"});
-    given::set(&server, "/secret", "json", newest.clone()).await;
+    server.stored("/secret", "json", newest.clone()).await;
     let before = server.versions("/secret").await;
     let document = one_binding(&json!({"store-ref": "/secret"}));
     let response = interpolate(&server, document).await.expect(200).json();
@@ -174,7 +158,7 @@ async fn the_newest_version_is_substituted_and_nothing_is_written() {
 async fn all_references_to_one_credential_are_resolved() {
     let (server, value) = with_secret().await;
     let other = json!({"other": true});
-    given::set(&server, "/other", "json", other.clone()).await;
+    server.stored("/other", "json", other.clone()).await;
     let binding = |credentials| json!({"credentials": credentials});
     let document = json!({
         "a": [
@@ -195,7 +179,7 @@ async fn all_references_to_one_credential_are_resolved() {
 async fn a_value_that_looks_like_a_reference_is_not_resolved() {
     let server = Server::reused().await;
     let value = json!({"store-ref": "/secret", "credentials": {"credhub-ref": "/nowhere"}});
-    given::set(&server, "/secret", "json", value.clone()).await;
+    server.stored("/secret", "json", value.clone()).await;
     let document = one_binding(&json!({"store-ref": "/secret"}));
     let response = interpolate(&server, document).await.expect(200).json();
     assert_eq!(response, one_binding(&value));
@@ -242,16 +226,8 @@ async fn a_thousand_references_are_resolved() {
 #[tokio::test]
 async fn a_reference_to_an_absent_credential_is_404() {
     let (server, _) = with_secret().await;
-    for reference in [
-        "/nowhere",
-        "((/nowhere))",
-        "",
-        "(())",
-        "/",
-        "not a name",
-        "//",
-        "*",
-    ] {
+    let references = ["/nowhere", "((/nowhere))", "", "(())", "/", "not a name"];
+    for reference in references.into_iter().chain(["//", "*"]) {
         let document = one_binding(&json!({"store-ref": reference}));
         interpolate(&server, document).await.expect(404).error();
     }
@@ -270,10 +246,8 @@ async fn a_reference_to_another_type_is_400_and_names_it() {
         server.stored(&name, credential_type, value).await;
         let document = one_binding(&json!({"store-ref": name.to_lowercase()}));
         let error = interpolate(&server, document).await.expect(400).error();
-        assert!(
-            error.to_lowercase().contains(&name.to_lowercase()),
-            "{error}"
-        );
+        let (error, name) = (error.to_lowercase(), name.to_lowercase());
+        error.assert_contains(&name);
     }
 }
 

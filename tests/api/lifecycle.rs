@@ -22,10 +22,7 @@ async fn simultaneous_no_overwrites_share_one_version() {
         versions.iter().all(|version| version == first),
         "not all have the same version"
     );
-    assert_eq!(
-        given::versions(&server, "/new").await,
-        std::slice::from_ref(first)
-    );
+    assert_eq!(server.versions("/new").await, std::slice::from_ref(first));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -42,7 +39,7 @@ async fn simultaneous_casings_of_a_name_share_one_credential() {
     .await;
     let ids: HashSet<String> = versions.iter().map(given::id).collect();
     assert_eq!(ids.len(), 1);
-    assert_eq!(given::found_names(&server, "path=").await.len(), 1);
+    assert_eq!(server.found_names("path=").await.len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -52,7 +49,7 @@ async fn equal_simultaneous_converges_add_one_version() {
     let versions = generate_all_at_once(&server, |_| body.clone()).await;
     let ids: HashSet<String> = versions.iter().map(given::id).collect();
     assert_eq!(ids.len(), 1);
-    assert_eq!(given::versions(&server, "/new").await.len(), 1);
+    assert_eq!(server.versions("/new").await.len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -62,7 +59,7 @@ async fn every_simultaneous_overwrite_adds_its_version() {
     let versions = generate_all_at_once(&server, |_| body.clone()).await;
     let ids: HashSet<String> = versions.iter().map(given::id).collect();
     assert_eq!(ids.len(), CALLERS);
-    let stored = given::versions(&server, "/a").await;
+    let stored = server.versions("/a").await;
     assert_eq!(stored.iter().map(given::id).collect::<HashSet<_>>(), ids);
 }
 
@@ -84,7 +81,7 @@ async fn concurrent_writers_of_two_types_create_only_one_type() {
         .count();
     assert_eq!((winners.len(), losers), (CALLERS / 2, CALLERS / 2));
     assert!(winners.iter().all(|winner| winner.body == winners[0].body));
-    assert_eq!(given::versions(&server, "/new").await.len(), 1);
+    assert_eq!(server.versions("/new").await.len(), 1);
 }
 
 /// Returns options of a server whose queue refuses no request, even on a slow machine.
@@ -118,22 +115,23 @@ async fn everything_survives_a_restart() {
     let stored = store_every_type(&server).await;
     let directory = server.stop().await;
     let restarted = Server::start_in(directory, &Options::default()).await;
-    assert_eq!(given::all_versions(&restarted).await, stored);
+    assert_eq!(restarted.all_versions().await, stored);
 }
 
 #[tokio::test]
 async fn a_restarted_server_continues_with_the_stored_state() {
     let server = Server::start().await;
     let parameters = json!({"length": 17});
-    let generated = given::generate(&server, "/p", "password", parameters.clone()).await;
+    let generated = server.generated("/p", "password", parameters.clone()).await;
     let restarted = Server::start_in(server.stop().await, &Options::default()).await;
-    let converged = given::generate(&restarted, "/p", "password", parameters).await;
+    let converged = restarted.generated("/p", "password", parameters).await;
     assert_eq!(converged["id"], generated["id"]);
     let body = json!({"name": "/p"});
     let response = restarted.post("/api/v1/regenerate", body).await;
     let regenerated = response.expect(200).json();
     assert_eq!(regenerated["value"].as_str().unwrap().len(), 17);
-    let ids: Vec<String> = given::versions(&restarted, "/p")
+    let ids: Vec<String> = restarted
+        .versions("/p")
         .await
         .iter()
         .map(given::id)
@@ -144,8 +142,8 @@ async fn a_restarted_server_continues_with_the_stored_state() {
 /// Stores credentials of every type, and returns all stored versions.
 async fn store_every_type(server: &Server) -> Vec<Value> {
     given::every_type(server, "").await;
-    given::set_value(server, "/value", "new").await;
-    given::all_versions(server).await
+    server.set_value("/value", "new").await;
+    server.all_versions().await
 }
 
 // Shutdown of a server.
@@ -186,10 +184,8 @@ async fn requests_in_progress_finish_before_shutdown() {
     let restarted = Server::start_in(directory, &Options::default()).await;
     for version in made {
         let name = version["name"].as_str().unwrap();
-        assert_eq!(
-            given::versions(&restarted, name).await,
-            std::slice::from_ref(&version)
-        );
+        let actual = restarted.versions(name).await;
+        assert_eq!(actual, std::slice::from_ref(&version));
     }
 }
 
@@ -198,7 +194,7 @@ async fn requests_in_progress_finish_before_shutdown() {
 async fn a_server_without_requests_stops_at_once() {
     let patient = Options::default().server_settings("shutdown_seconds_max = 3600");
     let server = Server::start_with(&patient).await;
-    given::set_value(&server, "/a", "v").await;
+    server.set_value("/a", "v").await;
     server.stop().await;
 }
 

@@ -10,13 +10,10 @@ use crate::given;
 
 /// Switches read-only mode on or off, from the server's own address.
 pub(crate) async fn switch(server: &Server, is_on: bool) {
-    let response = server
-        .post("/management", json!({"read_only_mode": is_on}))
-        .await;
-    assert_eq!(
-        response.expect(200).json(),
-        json!({"read_only_mode": is_on})
-    );
+    let body = json!({"read_only_mode": is_on});
+    let response = server.post("/management", body).await;
+    let actual = response.expect(200).json();
+    assert_eq!(actual, json!({"read_only_mode": is_on}));
 }
 
 // GET and POST /management: requests and responses.
@@ -71,12 +68,11 @@ async fn the_actor_who_changes_the_mode_is_logged() {
     let server = Server::start().await;
     switch(&server, true).await;
     let log = server.log();
-    let line = log
-        .lines()
-        .find(|line| line.contains("switched read-only mode"));
+    let mut lines = log.lines();
+    let line = lines.find(|line| line.contains("switched read-only mode"));
     let line = line.unwrap_or_default();
     line.assert_contains("uaa-client:developer");
-    assert!(line.contains(r#""read_only_mode":true"#), "{line}");
+    line.assert_contains(r#""read_only_mode":true"#);
 }
 
 async fn assert_mode(server: &Server, is_on: bool) {
@@ -108,13 +104,11 @@ async fn an_unlisted_actor_from_another_address_is_refused() {
         (Method::POST, SWITCH_ON),
         (Method::POST, "not JSON"),
     ] {
-        let response =
-            send_from_other_address(&server, &method, "/management", server.token(), body).await;
-        assert_eq!(response.status, 403, "{method} {body}");
+        let response = send_elsewhere(&server, &method, "/management", server.token(), body);
+        let response = response.await.expect(403);
         assert!(method == Method::HEAD || !response.error().is_empty());
     }
-    let mode = server.get("/management").await.expect(200);
-    assert_eq!(mode.json(), json!({"read_only_mode": false}));
+    assert_mode(&server, false).await;
 }
 
 #[tokio::test]
@@ -142,9 +136,8 @@ async fn listed_actors_are_allowed_from_another_address() {
         let user_token = given::user_token(&server).await;
         for (token, status) in [(server.token(), client_status), (&user_token, user_status)] {
             for (method, body) in [(Method::GET, ""), (Method::POST, SWITCH_ON)] {
-                let response =
-                    send_from_other_address(&server, &method, "/management", token, body).await;
-                response.expect(status);
+                let response = send_elsewhere(&server, &method, "/management", token, body);
+                response.await.expect(status);
             }
         }
     }
@@ -158,7 +151,7 @@ async fn forwarded_headers_do_not_change_the_origin() {
         ("x-real-ip", "127.0.0.1"),
         ("forwarded", "for=127.0.0.1"),
     ] {
-        let request = request_from_other_address(&server, &Method::GET, "/management")
+        let request = request_elsewhere(&server, &Method::GET, "/management")
             .bearer_auth(server.token())
             .header(name, value);
         server.send(request).await.expect(403);
@@ -171,14 +164,14 @@ async fn unauthenticated_callers_get_401_from_every_address() {
     for method in [Method::GET, Method::POST] {
         for request in [
             server.request(method.clone(), "/management"),
-            request_from_other_address(&server, &method, "/management"),
+            request_elsewhere(&server, &method, "/management"),
         ] {
             let refused = server.send(request.body(SWITCH_ON)).await.expect(401);
             assert_eq!(refused.error(), "access_denied");
         }
     }
-    let forged = request_from_other_address(&server, &Method::GET, "/management")
-        .bearer_auth("no.valid.token");
+    let forged =
+        request_elsewhere(&server, &Method::GET, "/management").bearer_auth("no.valid.token");
     let refused = server.send(forged).await.expect(401);
     assert_eq!(refused.error(), "invalid_token");
 }
@@ -186,15 +179,10 @@ async fn unauthenticated_callers_get_401_from_every_address() {
 #[tokio::test]
 async fn authorization_is_the_same_for_every_spelling_of_the_path() {
     let server = Server::start_with(&actors("[]")).await;
-    for path in [
-        "/management/",
-        "//management",
-        "/%6danagement",
-        "/%6D%61%6E%61%67%65%6D%65%6E%74//",
-    ] {
-        let response =
-            send_from_other_address(&server, &Method::POST, path, server.token(), SWITCH_ON).await;
-        response.expect(403);
+    let spellings = "/management/ //management /%6danagement /%6D%61%6E%61%67%65%6D%65%6E%74//";
+    for path in spellings.split(' ') {
+        let response = send_elsewhere(&server, &Method::POST, path, server.token(), SWITCH_ON);
+        response.await.expect(403);
         server.get(path).await.expect(200);
         let request = server.request(Method::GET, path);
         server.send(request).await.expect(401);
@@ -206,13 +194,8 @@ async fn a_wrong_method_is_404_for_refused_callers_too() {
     let server = Server::reused().await;
     let token = server.token();
     for method in [Method::PUT, Method::DELETE, Method::PATCH] {
-        let response =
-            send_from_other_address(&server, &method, "/management", token, SWITCH_ON).await;
-        assert_eq!(
-            (response.status, response.body.as_str()),
-            (404, ""),
-            "{method}"
-        );
+        let response = send_elsewhere(&server, &method, "/management", token, SWITCH_ON);
+        assert_eq!(response.await.expect(404).body, "", "{method}");
     }
 }
 
@@ -221,14 +204,14 @@ fn actors(named: &str) -> Options {
     Options::default().environment("KEYWRIGHT_MANAGEMENT__ACTORS", named)
 }
 
-async fn send_from_other_address(
+async fn send_elsewhere(
     server: &Server,
     method: &Method,
     path: &str,
     token: &str,
     body: &'static str,
 ) -> Response {
-    let request = request_from_other_address(server, method, path)
+    let request = request_elsewhere(server, method, path)
         .bearer_auth(token)
         .header(CONTENT_TYPE, "application/json")
         .body(body);
@@ -236,7 +219,7 @@ async fn send_from_other_address(
 }
 
 /// Returns a request without a token, over a connection from another address.
-fn request_from_other_address(server: &Server, method: &Method, path: &str) -> RequestBuilder {
+fn request_elsewhere(server: &Server, method: &Method, path: &str) -> RequestBuilder {
     let client = given::client(|builder| builder.local_address(IpAddr::from(OTHER_ADDRESS)));
     client.request(method.clone(), format!("{}{path}", server.base_url()))
 }
@@ -248,7 +231,7 @@ const ID: &str = "8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9";
 #[tokio::test]
 async fn every_write_is_503_with_the_reason_until_read_only_mode_ends() {
     let server = Server::reused().await;
-    given::set_value(&server, "/a", "v").await;
+    server.set_value("/a", "v").await;
     switch(&server, true).await;
     for (method, path) in writes() {
         // Bodies, queries and the existence of resources are not checked.
@@ -262,30 +245,21 @@ async fn every_write_is_503_with_the_reason_until_read_only_mode_ends() {
         let request = server.request(method, &path).bearer_auth(server.token());
         server.send(request.body("{}")).await.expect(503);
     }
-    assert_eq!(given::versions(&server, "/a").await.len(), 1);
+    assert_eq!(server.versions("/a").await.len(), 1);
     switch(&server, false).await;
-    given::set_value(&server, "/a", "v").await;
+    server.set_value("/a", "v").await;
 }
 
 #[tokio::test]
 async fn reads_interpolations_and_logins_succeed_in_read_only_mode() {
     let server = Server::reused().await;
-    let version = given::set(&server, "/a", "json", json!({"k": 1})).await;
+    let version = server.stored("/a", "json", json!({"k": 1})).await;
     let by_id = format!("/api/v1/data/{}", given::id(&version));
-    let paths = [
-        "/info",
-        "/health",
-        "/version",
-        &by_id,
-        "/api/v1/data?name=/a",
-        "/api/v1/data?path=",
-        "/api/v1/data?name=/absent",
-        "/api/v1/data",
-        "/api/v1/certificates/",
-        "/unknown",
-    ];
+    let of_data = "/api/v1/data /api/v1/data?name=/a /api/v1/data?path= /api/v1/data?name=/absent";
+    let others = format!("{by_id} /info /health /version /api/v1/certificates/ /unknown");
+    let paths: Vec<&str> = of_data.split(' ').chain(others.split(' ')).collect();
     let mut before = Vec::new();
-    for path in paths {
+    for path in &paths {
         let response = server.get(path).await;
         before.push((response.status, response.body));
     }
@@ -300,11 +274,7 @@ async fn reads_interpolations_and_logins_succeed_in_read_only_mode() {
     assert_eq!(response.expect(200).json(), filled);
     let response = server.post("/api/v1/interpolate", json!([])).await;
     response.expect(400);
-    let request = server
-        .request(Method::POST, "/identity/oauth/token")
-        .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
-        .body("grant_type=client_credentials&client_id=developer&client_secret=developer-secret");
-    server.send(request).await.expect(200);
+    given::user_token(&server).await;
 }
 
 #[tokio::test]
@@ -349,28 +319,30 @@ async fn a_refused_write_is_not_logged_as_a_server_error() {
     server.delete("/api/v1/data?name=/a").await.expect(503);
     switch(&server, false).await;
     let log = server.whole_log().await;
-    assert!(log.contains(r#""http.status":503"#), "{log}");
-    assert!(log.contains(r#""level":"INFO""#), "{log}");
-    assert!(!log.contains(r#""level":"ERROR""#), "{log}");
+    log.assert_contains(r#""http.status":503"#);
+    log.assert_contains(r#""level":"INFO""#);
+    log.assert_lacks(r#""level":"ERROR""#);
 }
 
 /// Returns every request that writes.
 fn writes() -> Vec<(Method, String)> {
-    let certificate = format!("/api/v1/certificates/{ID}");
-    vec![
-        (Method::PUT, "/api/v1/data".to_owned()),
-        (Method::POST, "/api/v1/data".to_owned()),
-        (Method::DELETE, "/api/v1/data".to_owned()),
-        (Method::DELETE, "/api/v1/data?name=/a".to_owned()),
-        (Method::POST, "/api/v1/regenerate".to_owned()),
-        (Method::POST, "/api/v1/bulk-regenerate".to_owned()),
-        (Method::POST, format!("{certificate}/regenerate")),
+    let requests = [
+        (Method::PUT, "/api/v1/data"),
+        (Method::POST, "/api/v1/data"),
+        (Method::DELETE, "/api/v1/data"),
+        (Method::DELETE, "/api/v1/data?name=/a"),
+        (Method::POST, "/api/v1/regenerate"),
+        (Method::POST, "/api/v1/bulk-regenerate"),
+        (Method::POST, "/api/v1/certificates/ID/regenerate"),
         (
             Method::PUT,
-            format!("{certificate}/update_transitional_version"),
+            "/api/v1/certificates/ID/update_transitional_version",
         ),
-        (Method::POST, format!("{certificate}/versions")),
-        (Method::DELETE, format!("{certificate}/versions/{ID}")),
-        (Method::PUT, "/info/..//api/v1/%64ata/".to_owned()),
-    ]
+        (Method::POST, "/api/v1/certificates/ID/versions"),
+        (Method::DELETE, "/api/v1/certificates/ID/versions/ID"),
+        (Method::PUT, "/info/..//api/v1/%64ata/"),
+    ];
+    requests
+        .map(|(method, path)| (method, path.replace("ID", ID)))
+        .to_vec()
 }

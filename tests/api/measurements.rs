@@ -57,10 +57,9 @@ async fn health_and_metrics_need_neither_tls_nor_authentication() {
     let response = server.request_management(Method::HEAD, "/health").await;
     assert_eq!(response.expect(200).body, "");
     let response = server.request_management(Method::GET, "/metrics").await;
-    assert_eq!(
-        response.expect(200).header("content-type"),
-        Some("text/plain; version=0.0.4; charset=utf-8")
-    );
+    let response = response.expect(200);
+    let media_type = response.header("content-type").unwrap();
+    assert_eq!(media_type, "text/plain; version=0.0.4; charset=utf-8");
 }
 
 #[tokio::test]
@@ -162,8 +161,10 @@ async fn full_scrape() -> Scrape {
         "settings = { expires_after = 60 }",
     ))
     .await;
-    given::generate(&server, "/p", "password", json!({})).await;
-    given::generate(&server, "/expiring", "plain-current", json!({})).await;
+    server.generated("/p", "password", json!({})).await;
+    server
+        .generated("/expiring", "plain-current", json!({}))
+        .await;
     let response = server.send(server.request(Method::GET, "/version")).await;
     response.expect(401);
     let address = server.base_url().trim_start_matches("https://");
@@ -284,7 +285,7 @@ const DURATION: &str = "keywright_http_request_duration_seconds_count";
 #[tokio::test]
 async fn a_request_is_counted_by_route_method_and_status() {
     let server = Server::start_with(&Options::default().watched()).await;
-    let version = given::set_value(&server, "/a", "v").await;
+    let version = server.set_value("/a", "v").await;
     let path = format!("/api/v1/data/{}", given::id(&version));
     server.get(&path).await.expect(200);
     server.get(&format!("{path}/")).await.expect(200);
@@ -314,10 +315,8 @@ async fn a_request_is_counted_by_route_method_and_status() {
     }
     let durations = scrape.sum(DURATION, &[("route", "/api/v1/data"), ("method", "GET")]);
     assert_eq!(durations, Some(2.0));
-    assert_eq!(
-        scrape.sum("keywright_http_requests_in_progress", &[]),
-        Some(0.0)
-    );
+    let actual = scrape.sum("keywright_http_requests_in_progress", &[]);
+    assert_eq!(actual, Some(0.0));
 }
 
 #[tokio::test]
@@ -421,15 +420,15 @@ async fn an_unresponsive_provider_is_counted_separately() {
 async fn certificates_are_counted_by_days_left_and_versions_by_key() {
     let server = Server::start_with(&Options::default().watched()).await;
     let value = json!({"certificate": external_certificates::expired_certificate()});
-    given::set(&server, "/expired", "certificate", value).await;
+    server.stored("/expired", "certificate", value).await;
     let days = [1, 7, 8, 30, 31, 90, 91, 365, 366, 3_650];
     for days in days {
         let parameters = json!({"self_sign": true, "duration": days});
-        given::generate_certificate(&server, &format!("/d{days}"), parameters).await;
+        server.issued(&format!("/d{days}"), parameters).await;
     }
     // Only the newest version is counted.
     let parameters = json!({"self_sign": true, "duration": 20});
-    given::generate_certificate(&server, "/renewed", parameters).await;
+    server.issued("/renewed", parameters).await;
     let renewed = json!({
         "name": "/renewed",
         "type": "certificate",
@@ -437,7 +436,7 @@ async fn certificates_are_counted_by_days_left_and_versions_by_key() {
         "parameters": {"common_name": "r", "key_type": "ecdsa-p256", "self_sign": true, "duration": 400},
     });
     server.post("/api/v1/data", renewed).await.expect(200);
-    given::set_value(&server, "/value", "v").await;
+    server.set_value("/value", "v").await;
     let scrape = server.scrape().await;
     for (days_left, number) in [
         ("expired", 1.0),
@@ -465,7 +464,7 @@ async fn connections_to_the_database_are_within_their_limits() {
         .environment("KEYWRIGHT_STORAGE__READERS_MAX", "3")
         .environment("KEYWRIGHT_STORAGE__WRITERS_MAX", "1");
     let server = Server::start_with(&options).await;
-    given::set_value(&server, "/a", "v").await;
+    server.set_value("/a", "v").await;
     let scrape = server.scrape().await;
     for (pool, most) in [("reader", 3.0), ("writer", 1.0)] {
         let in_pool = |name, state: &[(&str, &str)]| {

@@ -14,13 +14,13 @@ async fn a_name_has_at_most_255_characters_with_its_slash() {
     let longest = format!("/{}", "n".repeat(254));
     let longest_in_parts = format!("/{}/{}", "a".repeat(100), "b".repeat(153));
     for name in [&longest, &longest[1..], &longest_in_parts] {
-        let version = given::set_value(&server, name, "v").await;
+        let version = server.set_value(name, "v").await;
         let stored = version["name"].as_str().unwrap();
         assert_eq!(
             (stored.len(), stored.trim_start_matches('/')),
             (255, name.trim_start_matches('/'))
         );
-        assert_eq!(given::versions(&server, name).await[0]["id"], version["id"]);
+        assert_eq!(server.versions(name).await[0]["id"], version["id"]);
     }
     let too_long = format!("{longest}n");
     for name in [
@@ -54,9 +54,9 @@ async fn every_allowed_character_is_accepted_in_a_name() {
         "/a/..".to_owned(),
         "/0".to_owned(),
     ] {
-        let version = given::set_value(&server, &name, "v").await;
+        let version = server.set_value(&name, "v").await;
         assert_eq!(version["name"], name);
-        assert_eq!(given::versions(&server, &name).await.len(), 1, "{name}");
+        assert_eq!(server.versions(&name).await.len(), 1, "{name}");
     }
 }
 
@@ -76,7 +76,7 @@ async fn every_other_character_is_400() {
     }
     messages.dedup();
     assert_eq!(messages.len(), 1, "{messages:?}");
-    assert!(given::found_names(&server, "path=").await.is_empty());
+    assert!(server.found_names("path=").await.is_empty());
 }
 
 #[tokio::test]
@@ -98,9 +98,8 @@ async fn a_name_is_required() {
         for response in responses_of_each_body(&server, &name).await {
             response.expect_error(400, "name");
         }
-        let response = server
-            .post("/api/v1/regenerate", json!({"name": name}))
-            .await;
+        let sent = json!({"name": name});
+        let response = server.post("/api/v1/regenerate", sent).await;
         response.expect_error(400, "name");
     }
     for (method, path, body) in [
@@ -122,7 +121,7 @@ async fn a_name_is_required() {
 #[tokio::test]
 async fn looking_up_a_malformed_name_finds_nothing() {
     let server = Server::reused().await;
-    given::set_value(&server, "/a", "v").await;
+    server.set_value("/a", "v").await;
     let too_long = "n".repeat(1_024);
     for name in [
         "a%20b",
@@ -144,12 +143,10 @@ async fn looking_up_a_malformed_name_finds_nothing() {
         server.delete(&path).await.expect(404);
     }
     for name in ["a b", "/*", "a//b", "/a/"] {
-        server
-            .post("/api/v1/regenerate", json!({"name": name}))
-            .await
-            .expect(404);
+        let body = json!({"name": name});
+        server.post("/api/v1/regenerate", body).await.expect(404);
     }
-    assert_eq!(given::found_names(&server, "path=").await, ["/a"]);
+    assert_eq!(server.found_names("path=").await, ["/a"]);
 }
 
 /// Returns the responses to each kind of write with this name.
@@ -173,9 +170,9 @@ async fn responses_of_each_body(server: &Server, name: &Value) -> [Response; 3] 
 #[tokio::test]
 async fn a_leading_slash_is_prepended_in_every_request() {
     let server = Server::reused().await;
-    let version = given::set(&server, "a/json", "json", json!({"k": 1})).await;
+    let version = server.stored("a/json", "json", json!({"k": 1})).await;
     assert_eq!(version["name"], "/a/json");
-    let version = given::generate(&server, "a/password", "password", json!({})).await;
+    let version = server.generated("a/password", "password", json!({})).await;
     assert_eq!(version["name"], "/a/password");
 
     for path in [
@@ -194,16 +191,14 @@ async fn a_leading_slash_is_prepended_in_every_request() {
         );
     }
     for name in ["a/password", "/a/password"] {
-        server
-            .post("/api/v1/regenerate", json!({"name": name}))
-            .await
-            .expect(200);
+        let sent = json!({"name": name});
+        server.post("/api/v1/regenerate", sent).await.expect(200);
         let body = json!({"name": name, "regenerate": true});
         server.post("/api/v1/data", body).await.expect(200);
     }
-    assert_eq!(given::versions(&server, "/a/password").await.len(), 5);
+    assert_eq!(server.versions("/a/password").await.len(), 5);
     for path in ["a", "/a", "a/", "/a/"] {
-        let found = given::found_names(&server, &format!("path={path}")).await;
+        let found = server.found_names(&format!("path={path}")).await;
         assert_eq!(found, ["/a/password", "/a/json"], "{path}");
     }
     for reference in ["a/json", "/a/json", "((a/json))"] {
@@ -228,33 +223,35 @@ async fn a_leading_slash_is_prepended_in_every_request() {
 #[tokio::test]
 async fn a_name_is_found_in_any_casing_and_returned_as_first_set() {
     let server = Server::reused().await;
-    let version = given::generate(&server, "/Team/Password", "password", json!({})).await;
+    let version = server
+        .generated("/Team/Password", "password", json!({}))
+        .await;
     for name in [
         "/Team/Password",
         "/team/password",
         "/TEAM/PASSWORD",
         "tEAM/pASSWORD",
     ] {
-        assert_eq!(
-            given::versions(&server, name).await,
-            std::slice::from_ref(&version),
-            "{name}"
-        );
+        let actual = server.versions(name).await;
+        assert_eq!(actual, std::slice::from_ref(&version), "{name}");
     }
     let by_id = server
         .get(&format!("/api/v1/data/{}", given::id(&version)))
         .await
         .expect(200);
     assert_eq!(by_id.json()["name"], "/Team/Password");
-    let actual = given::found_names(&server, "path=/TEAM").await;
+    let actual = server.found_names("path=/TEAM").await;
     assert_eq!(actual, ["/Team/Password"]);
 }
 
 #[tokio::test]
 async fn writing_in_another_casing_adds_a_version_and_keeps_the_name() {
     let server = Server::reused().await;
-    given::generate(&server, "/Team/Password", "password", json!({})).await;
-    let set = given::set(&server, "/TEAM/password", "password", json!("p")).await;
+    server
+        .generated("/Team/Password", "password", json!({}))
+        .await;
+    let value = json!("p");
+    let set = server.stored("/TEAM/password", "password", value).await;
     assert_eq!(set["name"], "/Team/Password");
     let overwrite = json!({"name": "/team/PASSWORD", "type": "password", "mode": "overwrite"});
     let response = server.post("/api/v1/data", overwrite).await;
@@ -267,7 +264,7 @@ async fn writing_in_another_casing_adds_a_version_and_keeps_the_name() {
     let kept = json!({"name": "/TEAM/PASSWORD", "type": "password", "mode": "no-overwrite"});
     let kept = server.post("/api/v1/data", kept).await.expect(200).json();
     assert_eq!(kept, regenerated);
-    let versions = given::versions(&server, "/team/password").await;
+    let versions = server.versions("/team/password").await;
     assert_eq!(versions.len(), 4);
     assert!(
         versions
@@ -279,11 +276,11 @@ async fn writing_in_another_casing_adds_a_version_and_keeps_the_name() {
 #[tokio::test]
 async fn the_first_writer_after_deletion_chooses_the_casing() {
     let server = Server::reused().await;
-    given::set_value(&server, "/Team/Value", "v").await;
+    server.set_value("/Team/Value", "v").await;
     let response = server.delete("/api/v1/data?name=/team/value").await;
     response.expect(204);
     assert_eq!(
-        given::set_value(&server, "/TEAM/VALUE", "v").await["name"],
+        server.set_value("/TEAM/VALUE", "v").await["name"],
         "/TEAM/VALUE"
     );
 }
@@ -295,7 +292,7 @@ async fn a_set_with_another_type_is_400_and_changes_nothing() {
     let server = Server::reused().await;
     for (stored, value) in settable() {
         let name = format!("/{stored}");
-        let version = given::set(&server, &name, stored, value).await;
+        let version = server.stored(&name, stored, value).await;
         for (other, value) in settable().into_iter().filter(|(other, _)| *other != stored) {
             for name in [name.clone(), name.to_uppercase()] {
                 let body = json!({"name": name, "type": other, "value": value});
@@ -304,14 +301,14 @@ async fn a_set_with_another_type_is_400_and_changes_nothing() {
                 assert!(!response.error().is_empty());
             }
         }
-        assert_eq!(given::versions(&server, &name).await, [version], "{stored}");
+        assert_eq!(server.versions(&name).await, [version], "{stored}");
     }
 }
 
 #[tokio::test]
 async fn a_generate_with_another_type_is_400_in_every_mode() {
     let server = Server::reused().await;
-    let version = given::set_value(&server, "/a", "v").await;
+    let version = server.set_value("/a", "v").await;
     for credential_type in ["password", "user", "rsa", "ssh", "certificate"] {
         let parameters = match credential_type {
             "certificate" => json!({"common_name": "c", "self_sign": true}),
@@ -337,27 +334,27 @@ async fn a_generate_with_another_type_is_400_in_every_mode() {
             assert!(!response.error().is_empty());
         }
     }
-    assert_eq!(given::versions(&server, "/a").await, [version]);
+    assert_eq!(server.versions("/a").await, [version]);
 }
 
 #[tokio::test]
 async fn a_deleted_name_is_free_for_another_type() {
     let server = Server::reused().await;
-    given::set_value(&server, "/a", "v").await;
+    server.set_value("/a", "v").await;
     server.delete("/api/v1/data?name=/a").await.expect(204);
-    let version = given::generate(&server, "/a", "password", json!({})).await;
-    assert_eq!(given::versions(&server, "/a").await, [version]);
+    let version = server.generated("/a", "password", json!({})).await;
+    assert_eq!(server.versions("/a").await, [version]);
 }
 
 #[tokio::test]
 async fn a_name_may_also_be_the_path_of_other_names() {
     let server = Server::reused().await;
-    given::set_value(&server, "/a", "outer").await;
-    given::set(&server, "/a/b", "password", json!("inner")).await;
-    assert_eq!(given::versions(&server, "/a").await[0]["value"], "outer");
-    assert_eq!(given::versions(&server, "/a/b").await[0]["value"], "inner");
+    server.set_value("/a", "outer").await;
+    server.stored("/a/b", "password", json!("inner")).await;
+    assert_eq!(server.versions("/a").await[0]["value"], "outer");
+    assert_eq!(server.versions("/a/b").await[0]["value"], "inner");
     server.delete("/api/v1/data?name=/a").await.expect(204);
-    assert_eq!(given::versions(&server, "/a/b").await.len(), 1);
+    assert_eq!(server.versions("/a/b").await.len(), 1);
 }
 
 fn settable() -> [(&'static str, Value); 7] {

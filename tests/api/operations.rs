@@ -4,10 +4,7 @@ use keywright_harness::{Options, Server};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::{
-    encryption_keys::{usage, used, with_keys},
-    given,
-};
+use crate::encryption_keys::{usage, used, with_keys};
 
 // GET /health
 
@@ -79,12 +76,12 @@ async fn an_empty_store_uses_no_key() {
 #[tokio::test]
 async fn versions_of_every_type_are_counted_until_deleted() {
     let server = Server::reused().await;
-    given::set_value(&server, "/v", "1").await;
-    given::set_value(&server, "/v", "2").await;
-    given::generate_certificate(&server, "/c", json!({"self_sign": true})).await;
+    server.set_value("/v", "1").await;
+    server.set_value("/v", "2").await;
+    server.issued("/c", json!({"self_sign": true})).await;
     // A value without a private key is encrypted too.
-    given::set(&server, "/r", "rsa", json!({"public_key": "p"})).await;
-    given::generate(&server, "/u", "user", json!({})).await;
+    server.stored("/r", "rsa", json!({"public_key": "p"})).await;
+    server.generated("/u", "user", json!({})).await;
     assert_eq!(usage(&server).await, used(5, 0, 0));
     server.delete("/api/v1/data?name=/v").await.expect(204);
     assert_eq!(usage(&server).await, used(3, 0, 0));
@@ -94,15 +91,15 @@ async fn versions_of_every_type_are_counted_until_deleted() {
 async fn versions_are_counted_by_the_current_state_of_their_key() {
     let server = Server::start_with(&with_keys(&["KEY_A"])).await;
     for text in ["1", "2", "3"] {
-        given::set_value(&server, "/a", text).await;
+        server.set_value("/a", text).await;
     }
     assert_eq!(usage(&server).await, used(3, 0, 0));
 
     // A new key is active; the old one is still configured.
     let server = Server::start_in(server.stop().await, &with_keys(&["KEY_B", "KEY_A"])).await;
     assert_eq!(usage(&server).await, used(0, 3, 0));
-    given::set_value(&server, "/a", "4").await;
-    given::set_value(&server, "/b", "1").await;
+    server.set_value("/a", "4").await;
+    server.set_value("/b", "1").await;
     assert_eq!(usage(&server).await, used(2, 3, 0));
 
     // The old key is no longer configured. A key that was never active is configured instead.
@@ -113,7 +110,7 @@ async fn versions_are_counted_by_the_current_state_of_their_key() {
     let all = with_keys(&["KEY_C", "KEY_A", "KEY_B"]);
     let server = Server::start_in(server.stop().await, &all).await;
     assert_eq!(usage(&server).await, used(0, 5, 0));
-    given::set_value(&server, "/c", "1").await;
+    server.set_value("/c", "1").await;
     assert_eq!(usage(&server).await, used(1, 5, 0));
 }
 
@@ -212,7 +209,9 @@ async fn exactly_types_with_parameters_can_be_generated() {
             let refused = server.generate("/a", name, parameters).await;
             refused.expect(400);
         } else {
-            given::generate(&server, &format!("/{name}"), name, parameters).await;
+            server
+                .generated(&format!("/{name}"), name, parameters)
+                .await;
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The action, the resources and the details of each request's events.
 
-use keywright_harness::Server;
-use reqwest::Method;
+use keywright_harness::{QUICK_KEY, Server};
 use serde_json::{Value, json};
 
 use super::{events_of, touched};
@@ -15,12 +14,8 @@ async fn assert_audited(server: &Server, table: &str) {
         let (request, action) = (columns.next().unwrap(), columns.next().unwrap());
         let resources: Vec<&str> = columns.collect();
         let (status, method, path, body) = given::requests(request).remove(0);
-        let mut request = server.authorized(method.clone(), &path);
-        if !body.is_null() {
-            request = request.body(body.to_string());
-        }
-        let response = server.send(request).await;
-        assert_eq!(response.status, status, "{line}: {}", response.body);
+        let response = given::send(server, method.clone(), &path, &body).await;
+        let response = response.expect(status);
         let events = events_of(server, &response);
         assert!(!events.is_empty(), "{line}");
         for event in &events {
@@ -59,13 +54,13 @@ const CREDENTIALS: &str = r#"
 #[tokio::test]
 async fn each_credential_request_is_audited_with_its_action() {
     let server = Server::reused().await;
-    let version = given::set_value(&server, "/value", "v").await;
-    given::set(&server, "/json", "json", json!({"a": 1})).await;
-    given::generate(&server, "/password", "password", json!({})).await;
-    given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
-    given::generate_certificate(&server, "/leaf", json!({"ca": "/root"})).await;
+    let version = server.set_value("/value", "v").await;
+    server.stored("/json", "json", json!({"a": 1})).await;
+    server.generated("/password", "password", json!({})).await;
+    server.issued("/root", json!({"is_ca": true})).await;
+    server.issued("/leaf", json!({"ca": "/root"})).await;
     let leaf = json!({"name": "/leaf", "type": "certificate", "mode": "overwrite",
-        "parameters": {"common_name": "l", "key_type": given::QUICK_KEY, "ca": "/root"}});
+        "parameters": {"common_name": "l", "key_type": QUICK_KEY, "ca": "/root"}});
     let table = CREDENTIALS.replace("{leaf}", &leaf.to_string());
     assert_audited(&server, &table.replace("{id}", &given::id(&version))).await;
 }
@@ -73,27 +68,20 @@ async fn each_credential_request_is_audited_with_its_action() {
 #[tokio::test]
 async fn the_events_of_a_bulk_regeneration_contain_its_options() {
     let server = Server::reused().await;
-    given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
-    given::generate_certificate(&server, "/leaf", json!({"ca": "/root"})).await;
+    server.issued("/root", json!({"is_ca": true})).await;
+    server.issued("/leaf", json!({"ca": "/root"})).await;
     let digest = "0".repeat(64);
-    for (body, is_dry_run, keeps_going) in [
-        (json!({"signed_by": "/root"}), false, false),
-        (
-            json!({"signed_by": "/root", "dry_run": "true"}),
-            true,
-            false,
-        ),
-        (
-            json!({"generated_by": digest, "path": "/a", "keep_going": true}),
-            false,
-            true,
-        ),
-        (json!({"derived_from": "/a"}), false, false),
-    ] {
+    for body in given::each(json!([
+        {"signed_by": "/root"},
+        {"signed_by": "/root", "dry_run": "true"},
+        {"generated_by": digest, "path": "/a", "keep_going": true},
+        {"derived_from": "/a"},
+    ])) {
         let response = server.post("/api/v1/bulk-regenerate", body.clone()).await;
         let mut details = body.clone();
-        details["dry_run"] = json!(is_dry_run);
-        details["keep_going"] = json!(keeps_going);
+        for option in ["dry_run", "keep_going"] {
+            details[option] = json!(!body[option].is_null());
+        }
         for event in events_of(&server, &response) {
             assert_eq!(event["request_details"], details, "{body}");
         }
@@ -114,7 +102,7 @@ const CERTIFICATES: &str = r#"
 #[tokio::test]
 async fn each_certificate_request_is_audited_with_its_action() {
     let server = Server::reused().await;
-    given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
+    server.issued("/root", json!({"is_ca": true})).await;
     let leaf = Certificate::generate(&server, "/leaf", json!({"ca": "/root"})).await;
     let old = given::id(&leaf.versions().await[0]);
     let external = external_certificates::authority("brought");
@@ -142,13 +130,11 @@ const FAILURES: &str = r#"
 #[tokio::test]
 async fn each_failure_is_audited_with_status_and_request() {
     let server = Server::reused().await;
-    given::set_value(&server, "/a", "v").await;
+    server.set_value("/a", "v").await;
     assert_audited(&server, FAILURES).await;
 }
 
 // Events of permission changes.
-
-const UNKNOWN: &str = "/api/v2/permissions/0b7f1c52-6f5e-4d43-8f0d-0d5c3c1b9a77";
 
 /// Returns a body for `/api/v1/permissions` that grants read and write to these actors.
 fn granting(actors: &[String]) -> Value {
@@ -164,13 +150,11 @@ async fn each_of_a_hundred_grants_in_one_request_is_audited_in_full() {
     let actors = (0..100).map(|number| format!("{number:03}{}", "\u{10348}".repeat(252)));
     let actors: Vec<String> = actors.collect();
     let stranger = server.as_client("stranger").await;
-    let refused = stranger
-        .post("/api/v1/permissions", granting(&actors))
-        .await;
-    let granted = server.post("/api/v1/permissions", granting(&actors)).await;
+    let path = "/api/v1/permissions";
+    let refused = stranger.post(path, granting(&actors)).await;
+    let granted = server.post(path, granting(&actors)).await;
     for (response, status, is_identified) in [(refused, 404, false), (granted, 201, true)] {
-        assert_eq!(response.status, status, "{}", response.body);
-        let events = events_of(&server, &response);
+        let events = events_of(&server, &response.expect(status));
         assert_eq!(events.len(), actors.len());
         for (event, actor) in events.iter().zip(&actors) {
             let details = json!({"actor": actor, "operations": ["read", "write"]});
@@ -183,70 +167,37 @@ async fn each_of_a_hundred_grants_in_one_request_is_audited_in_full() {
     }
 }
 
+/// Requests and the details of their events.
+const PERMISSION_CHANGES: &str = r#"
+    200 PATCH {one} {"operations": ["write"]} | {"actor": "someone", "operations": ["write"]}
+    200 PUT {one} {"path": "/a", "actor": "someone", "operations": ["read", "delete"]} | {"actor": "someone", "operations": ["read", "delete"]}
+    409 POST /api/v2/permissions {"path": "/a", "actor": "someone", "operations": ["write"]} | {"actor": "someone", "operations": ["write"]}
+    200 DELETE {one} | {"actor": "someone", "operations": ["read", "delete"]}
+    404 DELETE /api/v1/permissions?credential_name=/a&actor=someone | {"actor": "someone"}
+    201 POST /api/v2/permissions {"path": "/a", "actor": "someone", "operations": ["read"]} | {"actor": "someone", "operations": ["read"]}
+    204 DELETE /api/v1/permissions?credential_name=/a&actor=someone | {"actor": "someone", "operations": ["read"]}
+    404 PATCH {unknown} {"operations": ["write"]} | {"operations": ["write"]}
+    404 PUT {unknown} {"path": "/a", "actor": "someone", "operations": ["read"]} | {"actor": "someone", "operations": ["read"]}
+    404 DELETE {unknown} | null
+"#;
+
 #[tokio::test]
 async fn permission_changes_are_audited_with_actor_and_operations() {
     let server = Server::reused().await;
     let id = server.grant("/a", "someone", &["read"]).await;
-    let one = format!("/api/v2/permissions/{id}");
-    let by_credential = "/api/v1/permissions?credential_name=/a&actor=someone";
-    let body =
-        |operations: &[&str]| json!({"path": "/a", "actor": "someone", "operations": operations});
-    let reported = |operations: &[&str]| json!({"actor": "someone", "operations": operations});
-    let write = json!({"operations": ["write"]});
-    let (patch, put, delete) = (Method::PATCH, Method::PUT, Method::DELETE);
-    let post = Method::POST;
-    let all = "/api/v2/permissions";
-    for (method, path, body, status, details) in [
-        (
-            &patch,
-            one.as_str(),
-            write.clone(),
-            200,
-            reported(&["write"]),
-        ),
-        (
-            &put,
-            &one,
-            body(&["read", "delete"]),
-            200,
-            reported(&["read", "delete"]),
-        ),
-        (&post, all, body(&["write"]), 409, reported(&["write"])),
-        (
-            &delete,
-            &one,
-            Value::Null,
-            200,
-            reported(&["read", "delete"]),
-        ),
-        (
-            &delete,
-            by_credential,
-            Value::Null,
-            404,
-            json!({"actor": "someone"}),
-        ),
-        (&post, all, body(&["read"]), 201, reported(&["read"])),
-        (
-            &delete,
-            by_credential,
-            Value::Null,
-            204,
-            reported(&["read"]),
-        ),
-        (&patch, UNKNOWN, write.clone(), 404, write.clone()),
-        (&put, UNKNOWN, body(&["read"]), 404, reported(&["read"])),
-        (&delete, UNKNOWN, Value::Null, 404, Value::Null),
-    ] {
-        let mut request = server.authorized(method.clone(), path);
-        if !body.is_null() {
-            request = request.body(body.to_string());
-        }
-        let response = server.send(request).await;
-        let what = format!("{method} {path} {body}: {}", response.body);
-        assert_eq!(response.status, status, "{what}");
-        let events = events_of(&server, &response);
-        assert_eq!(events.len(), 1, "{what}");
-        assert_eq!(events[0]["request_details"], details, "{what}");
+    let table = PERMISSION_CHANGES
+        .replace("{one}", &format!("/api/v2/permissions/{id}"))
+        .replace(
+            "{unknown}",
+            "/api/v2/permissions/0b7f1c52-6f5e-4d43-8f0d-0d5c3c1b9a77",
+        );
+    for line in table.trim().lines() {
+        let (request, details) = line.split_once(" | ").unwrap();
+        let (status, method, path, body) = given::requests(request).remove(0);
+        let response = given::send(&server, method, &path, &body).await;
+        let events = events_of(&server, &response.expect(status));
+        assert_eq!(events.len(), 1, "{line}");
+        let details: Value = serde_json::from_str(details).unwrap();
+        assert_eq!(events[0]["request_details"], details, "{line}");
     }
 }

@@ -7,7 +7,6 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::events_of;
-use crate::given;
 
 // The trail in the Common Event Format, read by an independent parser.
 
@@ -103,7 +102,7 @@ pub(super) fn last(server: &Server) -> Cef {
 #[tokio::test]
 async fn a_cef_event_has_all_fields_with_their_labels() {
     let server = server().await;
-    let version = given::set_value(&server, "/a", "v").await;
+    let version = server.set_value("/a", "v").await;
     let response = server.get("/api/v1/data?name=/a").await.expect(200);
     assert_eq!(server.audit_trail().lines().count(), 2);
     let event = last(&server);

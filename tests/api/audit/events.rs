@@ -1,7 +1,7 @@
 //! The fields of events, the events of requests that touch several resources or fail, and requests without events.
 
 use chrono::Utc;
-use keywright_harness::{Options, Response, Server};
+use keywright_harness::{Options, QUICK_KEY, Response, Server};
 use reqwest::{Method, header};
 use serde_json::{Value, json};
 
@@ -14,11 +14,8 @@ use crate::given;
 async fn an_event_names_actor_action_resource_source_and_status() {
     let server = Server::reused().await;
     let before = Utc::now().timestamp_millis();
-    let version = given::set_value(&server, "/a", "v").await;
-    let response = server
-        .get("/api/v1/data?current=true&name=%2Fa")
-        .await
-        .expect(200);
+    let version = server.set_value("/a", "v").await;
+    let response = server.get("/api/v1/data?current=true&name=%2Fa").await;
     let after = Utc::now().timestamp_millis();
 
     let mut event = events_of(&server, &response).remove(0);
@@ -33,45 +30,29 @@ async fn an_event_names_actor_action_resource_source_and_status() {
         event[varying] = Value::Null;
     }
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
-    assert_eq!(
-        event,
-        json!({
-            "time": null,
-            "request_id": response.header("x-request-id"),
-            "actor": "uaa-client:developer",
-            "subject": "developer",
-            "authentication": "uaa",
-            "method": "GET",
-            "request": "/api/v1/data?current=true&name=%2Fa",
-            "status": 200,
-            "source": "127.0.0.1",
-            "peer": null,
-            "destination": host.trim(),
-            "action": "GET",
-            "operation": "read",
-            "resource_name": "/a",
-            "resource_id": null,
-            "version_id": given::id(&version),
-            "request_details": null,
-        })
-    );
+    let expected = json!({
+        "time": null, "request_id": response.header("x-request-id"), "actor": "uaa-client:developer",
+        "subject": "developer", "authentication": "uaa", "method": "GET",
+        "request": "/api/v1/data?current=true&name=%2Fa", "status": 200, "source": "127.0.0.1", "peer": null,
+        "destination": host.trim(), "action": "GET", "operation": "read", "resource_name": "/a", "resource_id": null,
+        "version_id": version["id"], "request_details": null,
+    });
+    assert_eq!(event, expected);
 }
 
 #[tokio::test]
 async fn the_event_of_a_search_contains_its_terms() {
     let server = Server::reused().await;
+    let expiring = json!({"path": "/a", "expires-within-days": "30", "effective": "true"});
     for (query, details) in [
         ("path=/a", json!({"path": "/a"})),
         ("path=", json!({"path": ""})),
         ("name-like=%2Fb%22", json!({"name-like": "/b\""})),
         (
-            "path=/a&expires-within-days=30&effective=true",
-            json!({"path": "/a", "expires-within-days": "30", "effective": "true"}),
-        ),
-        (
             "path=/a&name-like=b",
             json!({"path": "/a", "name-like": "b"}),
         ),
+        ("path=/a&expires-within-days=30&effective=true", expiring),
     ] {
         let response = server.get(&format!("/api/v1/data?{query}")).await;
         let events = events_of(&server, &response);
@@ -89,10 +70,8 @@ async fn leading_zeros_do_not_remove_the_terms_of_a_search() {
         let query = format!("expires-within-days={days}&name-like=a");
         let response = server.get(&format!("/api/v1/data?{query}")).await;
         let mut event = events_of(&server, &response).remove(0);
-        (
-            response.status,
-            event["request_details"]["name-like"].take(),
-        )
+        let details = event["request_details"]["name-like"].take();
+        (response.status, details)
     };
     assert_eq!(search(18).await, (200, json!("a")));
     // Details of more than 4,096 bytes are omitted.
@@ -138,20 +117,16 @@ async fn the_user_of_a_token_is_audited_by_id() {
 
 #[tokio::test]
 async fn x_forwarded_for_is_used_from_trusted_proxies_only() {
+    let from_a_trusted_proxy = [
+        ("6.6.6.6", "6.6.6.6"),
+        ("6.6.6.6, 7.7.7.7", "7.7.7.7"),
+        ("somewhere | x=y", "127.0.0.1"),
+    ];
+    let from_another = &[("6.6.6.6", "127.0.0.1")][..];
     for (proxies, sources) in [
-        ("", &[("6.6.6.6", "127.0.0.1")][..]),
-        (
-            r#"trusted_proxies = ["10.0.0.1"]"#,
-            &[("6.6.6.6", "127.0.0.1")],
-        ),
-        (
-            r#"trusted_proxies = ["127.0.0.1"]"#,
-            &[
-                ("6.6.6.6", "6.6.6.6"),
-                ("6.6.6.6, 7.7.7.7", "7.7.7.7"),
-                ("somewhere | x=y", "127.0.0.1"),
-            ],
-        ),
+        ("", from_another),
+        (r#"trusted_proxies = ["10.0.0.1"]"#, from_another),
+        (r#"trusted_proxies = ["127.0.0.1"]"#, &from_a_trusted_proxy),
     ] {
         let section = format!("[audit]\nsink = \"file\"\nfile = \"audit.log\"\n{proxies}\n");
         let server = Server::start_with(&Options::default().audit(&section)).await;
@@ -189,13 +164,11 @@ fn sorted(mut texts: Vec<String>) -> Vec<String> {
 async fn a_read_has_one_event_per_returned_version() {
     let server = Server::reused().await;
     for text in ["1", "2", "3"] {
-        given::set_value(&server, "/a", text).await;
+        server.set_value("/a", text).await;
     }
     let response = server.get("/api/v1/data?name=/a").await.expect(200);
-    let read: Vec<String> = given::versions_in(&response)
-        .iter()
-        .map(given::id)
-        .collect();
+    let read = given::versions_in(&response);
+    let read: Vec<String> = read.iter().map(given::id).collect();
     assert_eq!(read.len(), 3);
     assert_eq!(version_ids(&events_of(&server, &response)), sorted(read));
 }
@@ -205,9 +178,8 @@ async fn interpolation_has_one_event_per_reference_and_at_least_one() {
     let server = Server::reused().await;
     let mut ids = Vec::new();
     for name in ["/x", "/y", "/z"] {
-        ids.push(given::id(
-            &given::set(&server, name, "json", json!({"a": 1})).await,
-        ));
+        let version = server.stored(name, "json", json!({"a": 1})).await;
+        ids.push(given::id(&version));
     }
     let reference = |name: &str| json!({"credentials": {"credhub-ref": name}});
     let bindings = ["/x", "/y", "/z", "/x"].map(reference);
@@ -225,48 +197,41 @@ async fn interpolation_has_one_event_per_reference_and_at_least_one() {
 #[tokio::test]
 async fn bulk_regeneration_audits_the_id_of_each_new_version() {
     let server = Server::reused().await;
-    given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
+    server.issued("/root", json!({"is_ca": true})).await;
     for name in ["/a", "/b", "/c"] {
-        given::generate_certificate(&server, name, json!({"ca": "/root"})).await;
+        server.issued(name, json!({"ca": "/root"})).await;
     }
     let response = server.bulk_regenerate("/root").await.expect(200);
-    let mut written = events_of(&server, &response);
-    written.retain(|event| event["operation"] == "write");
-    assert_eq!(touched(&written), ["write /a", "write /b", "write /c"]);
-    for event in written {
-        let name = event["resource_name"].as_str().unwrap();
-        let newest = given::newest(&server, name).await;
-        assert_eq!(event["version_id"], newest["id"], "{name}");
-    }
+    expect_newest(&server, &response, &["write /a", "write /b", "write /c"]).await;
 }
 
 #[tokio::test]
 async fn each_step_of_a_rotation_audits_the_versions_that_it_adds() {
     let concatenated = Options::default().extra("\n[certificates]\nconcatenate_cas = true");
     let server = Server::start_with(&concatenated).await;
-    given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
+    server.issued("/root", json!({"is_ca": true})).await;
     for name in ["/a", "/b"] {
-        given::generate_certificate(&server, name, json!({"ca": "/root"})).await;
+        server.issued(name, json!({"ca": "/root"})).await;
     }
     let listed = server.get("/api/v1/certificates?name=/root").await;
     let root = given::id(&listed.json()["certificates"][0]);
     let path = format!("/api/v1/certificates/{root}");
     let regenerate = json!({"set_as_transitional": true});
     let added = server.post(&format!("{path}/regenerate"), regenerate).await;
-    expect_newest_of_leaves(&server, &added.expect(200)).await;
+    expect_newest(&server, &added.expect(200), &["write /a", "write /b"]).await;
     let update = format!("{path}/update_transitional_version");
     let cleared = server.put(&update, json!({"version": null})).await;
-    expect_newest_of_leaves(&server, &cleared.expect(200)).await;
+    expect_newest(&server, &cleared.expect(200), &["write /a", "write /b"]).await;
 }
 
-/// Expects one event for each of `/a` and `/b` that names its newest version.
-async fn expect_newest_of_leaves(server: &Server, response: &Response) {
+/// Expects that the events about other resources than the CA are these, and that each names the newest version.
+async fn expect_newest(server: &Server, response: &Response, expected: &[&str]) {
     let mut written = events_of(server, response);
     written.retain(|event| event["resource_name"] != "/root");
-    assert_eq!(touched(&written), ["write /a", "write /b"]);
+    assert_eq!(touched(&written), expected);
     for event in written {
         let name = event["resource_name"].as_str().unwrap();
-        let newest = given::newest(server, name).await;
+        let newest = server.newest(name).await;
         assert_eq!(event["version_id"], newest["id"], "{name}");
     }
 }
@@ -274,21 +239,19 @@ async fn expect_newest_of_leaves(server: &Server, response: &Response) {
 #[tokio::test]
 async fn signing_a_certificate_is_audited_for_leaf_and_signer() {
     let server = Server::reused().await;
-    let root = given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
-    let leaf = json!({"common_name": "l", "key_type": given::QUICK_KEY, "ca": "/root"});
+    let root = server.issued("/root", json!({"is_ca": true})).await;
+    let leaf = json!({"common_name": "l", "key_type": QUICK_KEY, "ca": "/root"});
     let response = server.generate("/leaf", "certificate", leaf).await;
     let events = events_of(&server, &response);
     assert_eq!(events.len(), 2);
-    assert_eq!(
-        version_ids(&events),
-        sorted(vec![given::id(&root), given::id(&response.json())])
-    );
+    let ids = [&root, &response.json()].map(given::id);
+    assert_eq!(version_ids(&events), sorted(ids.to_vec()));
 }
 
 #[tokio::test]
 async fn a_deleted_credential_is_audited_by_id() {
     let server = Server::reused().await;
-    given::set_value(&server, "/a", "v").await;
+    server.set_value("/a", "v").await;
     let set = super::events(&server).remove(0);
     let response = server.delete("/api/v1/data?name=/a").await.expect(204);
     let event = events_of(&server, &response).remove(0);
@@ -301,27 +264,16 @@ async fn a_deleted_credential_is_audited_by_id() {
 #[tokio::test]
 async fn a_refused_caller_is_audited_with_operation_and_name() {
     let server = Server::reused().await;
-    let version = given::set_value(&server, "/a", "v").await;
+    let version = server.set_value("/a", "v").await;
     let stranger = server.as_client("stranger").await;
     let by_id = format!("/api/v1/data/{}", given::id(&version));
+    let by_name = "/api/v1/data?name=/a";
+    let body = json!({"name": "/a", "type": "value", "value": "w"});
     for (response, status, resource) in [
-        (stranger.get("/api/v1/data?name=/a").await, 404, "read /a"),
+        (stranger.get(by_name).await, 404, "read /a"),
         (stranger.get(&by_id).await, 404, "read /a"),
-        (
-            stranger
-                .put(
-                    "/api/v1/data",
-                    json!({"name": "/a", "type": "value", "value": "w"}),
-                )
-                .await,
-            403,
-            "write /a",
-        ),
-        (
-            stranger.delete("/api/v1/data?name=/a").await,
-            404,
-            "delete /a",
-        ),
+        (stranger.put("/api/v1/data", body).await, 403, "write /a"),
+        (stranger.delete(by_name).await, 404, "delete /a"),
     ] {
         assert_eq!(response.status, status, "{resource}");
         let events = events_of(&server, &response);
@@ -336,15 +288,14 @@ async fn a_refused_caller_is_audited_with_operation_and_name() {
 async fn an_unknown_id_is_audited_with_operation_and_id() {
     let server = Server::reused().await;
     for (path, field) in [
-        (format!("/api/v1/data/{UNKNOWN_ID}"), "version_id"),
-        (
-            format!("/api/v1/certificates/{UNKNOWN_ID}/versions"),
-            "resource_id",
-        ),
-        (format!("/api/v2/permissions/{UNKNOWN_ID}"), "resource_id"),
+        ("/api/v1/data/ID", "version_id"),
+        ("/api/v1/certificates/ID/versions", "resource_id"),
+        ("/api/v2/permissions/ID", "resource_id"),
     ] {
-        let response = server.get(&path).await;
-        assert_eq!(response.status, 404, "{path}");
+        let response = server
+            .get(&path.replace("ID", UNKNOWN_ID))
+            .await
+            .expect(404);
         let [event] = &events_of(&server, &response)[..] else {
             panic!("{path} has several events");
         };
@@ -361,14 +312,11 @@ const UNKNOWN_ID: &str = "0b7f1c52-6f5e-4d43-8f0d-0d5c3c1b9a77";
 #[tokio::test]
 async fn a_failed_interpolation_audits_references_up_to_the_failure() {
     let server = Server::reused().await;
-    given::set(&server, "/json", "json", json!({"a": 1})).await;
+    server.stored("/json", "json", json!({"a": 1})).await;
     let reference = |name: &str| json!({"credentials": {"credhub-ref": name}});
     let document = json!({"s": [reference("/json"), reference("/absent")]});
-    let response = server
-        .post("/api/v1/interpolate", document)
-        .await
-        .expect(404);
-    let events = events_of(&server, &response);
+    let response = server.post("/api/v1/interpolate", document).await;
+    let events = events_of(&server, &response.expect(404));
     assert_eq!(touched(&events), ["read /absent", "read /json"]);
     assert!(events.iter().all(|event| event["status"] == 404));
 }
@@ -409,24 +357,13 @@ async fn read_only_mode_changes_and_refusals_are_audited() {
 #[tokio::test]
 async fn open_and_unauthenticated_requests_are_not_audited() {
     let server = Server::reused().await;
-    for path in [
-        "/info",
-        "/health",
-        "/version",
-        "/info/",
-        "/version/",
-        "/api/v1/key-usage",
-        "/api/v1/types",
-    ] {
+    let open = "/info /health /version /info/ /version/ /api/v1/key-usage /api/v1/types";
+    for path in open.split(' ') {
         server.get(path).await.expect(200);
     }
-    for path in [
-        "/api/v1/data?name=/a",
-        "/api/v1/certificates",
-        "/api/v2/permissions/x",
-        "/management",
-        "/nowhere",
-    ] {
+    let closed =
+        "/api/v1/data?name=/a /api/v1/certificates /api/v2/permissions/x /management /nowhere";
+    for path in closed.split(' ') {
         let anonymous = server.send(server.request(Method::GET, path)).await;
         anonymous.expect(401);
         let forged = server
@@ -434,13 +371,7 @@ async fn open_and_unauthenticated_requests_are_not_audited() {
             .header(header::AUTHORIZATION, format!("Bearer {}x", server.token()));
         assert_eq!(server.send(forged).await.status, 401, "{path}");
     }
-    let form = "grant_type=password&client_id=credhub_cli&client_secret=\
-                &username=developer&password=developer-password";
-    let request = server
-        .request(Method::POST, "/identity/oauth/token")
-        .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
-        .body(form);
-    server.send(request).await.expect(200);
+    given::user_token(&server).await;
     assert!(events(&server).is_empty(), "{:?}", events(&server));
 
     server.get("/api/v1/data?name=/a").await.expect(404);

@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{events, parsed};
-use crate::given;
 
 #[tokio::test]
 async fn without_a_section_the_trail_is_json_on_standard_output() {
@@ -98,11 +97,11 @@ fn names(events: &[serde_json::Value]) -> Vec<&str> {
 #[tokio::test]
 async fn the_file_is_private_and_appended_to_across_restarts() {
     let server = Server::start().await;
-    given::set_value(&server, "/a", "v").await;
+    server.set_value("/a", "v").await;
     let file = server.directory().join("audit.log");
     assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
     let server = Server::start_in(server.stop().await, &Options::default()).await;
-    given::set_value(&server, "/b", "v").await;
+    server.set_value("/b", "v").await;
     assert_eq!(names(&events(&server)), ["/a", "/b"]);
 }
 
@@ -110,7 +109,7 @@ async fn the_file_is_private_and_appended_to_across_restarts() {
 async fn events_of_completed_requests_survive_a_kill() {
     let server = Server::start().await;
     for name in ["/a", "/b", "/c"] {
-        given::set_value(&server, name, "v").await;
+        server.set_value(name, "v").await;
     }
     let folder = server.kill();
     let trail = fs::read_to_string(folder.path().join("audit.log")).unwrap();
@@ -123,8 +122,8 @@ async fn an_incomplete_line_is_not_joined_to_the_next() {
     let file = directory.path().join("audit.log");
     fs::write(&file, "{\"time\":1,\"act").unwrap();
     let server = Server::start_in(directory, &Options::default()).await;
-    given::set_value(&server, "/a", "v").await;
-    given::set_value(&server, "/b", "v").await;
+    server.set_value("/a", "v").await;
+    server.set_value("/b", "v").await;
     let trail = server.audit_trail();
     let rest = trail.strip_prefix("{\"time\":1,\"act\n").unwrap();
     assert_eq!(names(&parsed(rest)), ["/a", "/b"]);
@@ -172,7 +171,7 @@ async fn with_on_failure_continue_requests_succeed_on_a_full_disk() {
     let settings = "file = \"audit.log\"\non_failure = \"continue\"";
     let server = Server::start_in(directory, &options(settings)).await;
     for name in ["/a", "/b", "/c"] {
-        given::set_value(&server, name, "v").await;
+        server.set_value(name, "v").await;
     }
     let log = server.log();
     let reported = log
@@ -181,16 +180,16 @@ async fn with_on_failure_continue_requests_succeed_on_a_full_disk() {
     assert_eq!(reported, 3, "{log}");
     fs::remove_file(&file).unwrap();
     server.reopen_audit_trail().await;
-    given::set_value(&server, "/d", "v").await;
+    server.set_value("/d", "v").await;
     assert_eq!(names(&events(&server)), ["/a", "/b", "/c", "/d"]);
 }
 
 #[tokio::test]
 async fn a_deleted_file_is_recreated() {
     let server = Server::start().await;
-    given::set_value(&server, "/a", "v").await;
+    server.set_value("/a", "v").await;
     fs::remove_file(server.directory().join("audit.log")).unwrap();
-    given::set_value(&server, "/b", "v").await;
+    server.set_value("/b", "v").await;
     assert_eq!(names(&events(&server)), ["/b"]);
 }
 
@@ -200,7 +199,7 @@ async fn requests_fail_while_the_folder_of_the_trail_is_missing() {
     let folder = directory.path().join("trail");
     fs::create_dir(&folder).unwrap();
     let server = Server::start_in(directory, &options("file = \"trail/audit.log\"")).await;
-    given::set_value(&server, "/a", "v").await;
+    server.set_value("/a", "v").await;
 
     fs::remove_dir_all(&folder).unwrap();
     let withheld = server.get("/api/v1/data?name=/a").await;
@@ -232,7 +231,7 @@ async fn a_named_pipe_without_a_reader_fails_like_a_full_disk() {
     refusal.assert_contains("no process reads the named pipe");
     let reader = open();
     let server = Server::start_with(&Options::default().audit(&audit)).await;
-    given::set_value(&server, "/a", "v").await;
+    server.set_value("/a", "v").await;
     drop(reader);
     let withheld = server.set("/a", "value", json!("v")).await;
     assert_eq!(withheld.status, 500, "{}", withheld.body);
@@ -273,11 +272,11 @@ async fn events_go_to_a_moved_file_until_the_trail_is_reopened() {
     let server = Server::start().await;
     let file = server.directory().join("audit.log");
     let moved = server.directory().join("audit.log.1");
-    given::set_value(&server, "/a", "v").await;
+    server.set_value("/a", "v").await;
     fs::rename(&file, &moved).unwrap();
-    given::set_value(&server, "/b", "v").await;
+    server.set_value("/b", "v").await;
     server.reopen_audit_trail().await;
-    given::set_value(&server, "/c", "v").await;
+    server.set_value("/c", "v").await;
     let old = fs::read_to_string(&moved).unwrap();
     assert_eq!(names(&parsed(&old)), ["/a", "/b"]);
     assert_eq!(names(&events(&server)), ["/c"]);
@@ -292,7 +291,7 @@ async fn after_a_failed_reopening_events_go_to_the_old_file() {
     fs::create_dir(&file).unwrap();
     let message = server.reopen_audit_trail().await;
     message.assert_contains("could not reopen the audit trail");
-    given::set_value(&server, "/a", "v").await;
+    server.set_value("/a", "v").await;
     let old = fs::read_to_string(&moved).unwrap();
     assert_eq!(names(&parsed(&old)), ["/a"]);
 }
@@ -300,7 +299,7 @@ async fn after_a_failed_reopening_events_go_to_the_old_file() {
 #[tokio::test]
 async fn other_processes_may_append_to_the_file() {
     let server = Server::start().await;
-    given::set_value(&server, "/a", "v").await;
+    server.set_value("/a", "v").await;
     let mut other = OpenOptions::new()
         .append(true)
         .open(server.directory().join("audit.log"))
@@ -308,6 +307,6 @@ async fn other_processes_may_append_to_the_file() {
     other
         .write_all(b"{\"resource_name\":\"theirs\"}\n")
         .unwrap();
-    given::set_value(&server, "/b", "v").await;
+    server.set_value("/b", "v").await;
     assert_eq!(names(&events(&server)), ["/a", "theirs", "/b"]);
 }

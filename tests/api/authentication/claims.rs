@@ -158,10 +158,7 @@ async fn both_scopes_are_required() {
         assert_eq!(response.error(), "insufficient_scope", "{scope}");
         let challenge = response.header("www-authenticate").unwrap();
         assert!(challenge.starts_with("Bearer"), "{challenge}");
-        assert!(
-            challenge.contains(r#"error="insufficient_scope""#),
-            "{challenge}"
-        );
+        challenge.assert_contains(r#"error="insufficient_scope""#);
     }
 }
 

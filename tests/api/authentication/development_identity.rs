@@ -22,10 +22,8 @@ async fn a_client_logs_in_with_its_id_and_secret() {
     let response = request_token(&server, &login).await.expect(200);
     assert_eq!(response.header("cache-control"), Some("no-store"));
     let granted = response.json();
-    assert_eq!(
-        granted["token_type"].as_str().unwrap().to_lowercase(),
-        "bearer"
-    );
+    let actual = granted["token_type"].as_str().unwrap().to_lowercase();
+    assert_eq!(actual, "bearer");
     assert_eq!(granted["expires_in"], 3600);
     assert_eq!(granted.get("refresh_token"), None);
     let token = granted["access_token"].as_str().unwrap();

@@ -7,7 +7,6 @@ use super::world::{
     Fixture::{self, Authority, Json, Nested, Password, Signed},
     SOMEONE, World,
 };
-use crate::given::QUICK_KEY;
 
 /// The credential or permission that a case accesses. The case requires a permission on its name. Credentials with other names
 /// are outside its folder.
@@ -444,7 +443,7 @@ fn certificate_path(world: &World, name: &str, what: &str) -> String {
 /// Generates a certificate signed by the CA.
 fn sign(world: &World, name: &str, authority: &str) -> Request {
     let parameters = json!({
-        "common_name": "changed", "key_type": QUICK_KEY, "ca": world.name(authority),
+        "common_name": "changed", "key_type": keywright_harness::QUICK_KEY, "ca": world.name(authority),
     });
     let body = json!({
         "name": world.name(name), "type": "certificate", "mode": "overwrite", "parameters": parameters,

@@ -3,7 +3,7 @@
 use keywright_harness::{Caller, ReusedServer, Server};
 use serde_json::{Value, json};
 
-use crate::given::{self, generate_certificate, set_value};
+use crate::given;
 
 // Permissions are independent of credentials. Their paths are case-sensitive, unlike the names of credentials.
 
@@ -22,7 +22,7 @@ async fn creating_a_credential_grants_no_permission() {
     assert_eq!(found.json(), json!({"credentials": []}));
     let response = writer.delete("/api/v1/data?name=/made/it").await;
     response.expect(404);
-    assert_eq!(given::versions(&server, "/made/it").await, [made]);
+    assert_eq!(server.versions("/made/it").await, [made]);
     let listed = server.get("/api/v1/permissions?credential_name=/made/it");
     assert_eq!(listed.await.expect(200).json()["permissions"], json!([]));
 }
@@ -36,11 +36,11 @@ async fn requests_by_name_need_permission_on_given_and_stored_casing() {
         ("/Only/*", operations),
     ];
     let (server, caller) = server_with(&permissions).await;
-    set_value(&server, "/folder/it", "v").await;
+    server.set_value("/folder/it", "v").await;
     let named = |name| format!("/api/v1/data?name={name}");
     caller.get(&named("/Folder/It")).await.expect(200);
     caller.get(&named("/folder/it")).await.expect(200);
-    let stored = set_value(&server, "/only/it", "v").await;
+    let stored = server.set_value("/only/it", "v").await;
     for other in ["/Folder/it", "/FOLDER/IT", "/Only/it", "/only/it"] {
         caller.get(&named(other)).await.expect(404);
         caller.delete(&named(other)).await.expect(404);
@@ -56,7 +56,7 @@ async fn requests_by_name_need_permission_on_given_and_stored_casing() {
     }
     let body = json!({"name": "/Folder/It", "type": "value", "value": "w"});
     caller.put("/api/v1/data", body).await.expect(200);
-    assert_eq!(given::newest(&server, "/folder/it").await["value"], "w");
+    assert_eq!(server.newest("/folder/it").await["value"], "w");
     caller.delete(&named("/Folder/It")).await.expect(204);
 }
 
@@ -64,7 +64,7 @@ async fn requests_by_name_need_permission_on_given_and_stored_casing() {
 async fn certificate_requests_by_id_need_permission_on_stored_casing() {
     let (server, caller) = server_with(&[("/Ca", &["read", "write"]), ("/other", &["read"])]).await;
     for (name, status) in [("/Ca", 200), ("/OTHER", 404)] {
-        generate_certificate(&server, name, json!({"is_ca": true})).await;
+        server.issued(name, json!({"is_ca": true})).await;
         let target = format!("/api/v1/certificates?name={name}");
         let listed = server.get_json(&target).await;
         let id = listed["certificates"][0]["id"].clone();
@@ -177,7 +177,7 @@ async fn server_with_chain(paths: &[&str]) -> (ReusedServer, Caller) {
         ("/hidden/other", json!({"ca": "/ca", "duration": 300})),
         ("/a/b/leaf", json!({"ca": "/a/nested", "duration": 300})),
     ] {
-        generate_certificate(&server, name, parameters).await;
+        server.issued(name, parameters).await;
     }
     (server, reader)
 }

@@ -262,11 +262,8 @@ impl Matrix {
                 let what = reported(case, grant, caller);
                 assert_eq!(response.status, case.status, "{what}: {response:?}");
                 if case.refusal == Refusal::Hidden {
-                    assert_eq!(
-                        listed(&response, world.name(RESOURCE)),
-                        1,
-                        "{what}: {response:?}"
-                    );
+                    let actual = listed(&response, world.name(RESOURCE));
+                    assert_eq!(actual, 1, "{what}: {response:?}");
                 }
             }
         }
@@ -276,11 +273,8 @@ impl Matrix {
     fn assert_refused(&self, case: &Case, world: &World, response: &Response, what: &str) {
         if case.refusal == Refusal::Hidden {
             assert_eq!(response.status, 200, "{what}: {response:?}");
-            assert_eq!(
-                listed(response, world.name(RESOURCE)),
-                0,
-                "{what}: {response:?}"
-            );
+            let actual = listed(response, world.name(RESOURCE));
+            assert_eq!(actual, 0, "{what}: {response:?}");
         } else {
             let refusal = &self.refusals[&case.refusal];
             assert_eq!(response.status, refusal.status, "{what}: {response:?}");

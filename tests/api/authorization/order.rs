@@ -4,10 +4,7 @@ use keywright_harness::{Options, Server};
 use serde_json::json;
 
 use super::permission;
-use crate::{
-    certificates::Certificate,
-    given::{self, generate_certificate, set_value},
-};
+use crate::{certificates::Certificate, given};
 
 /// Requests with bad bodies or queries, and one good request for a certificate that does not exist.
 const BAD_REQUESTS: &str = r#"
@@ -50,7 +47,7 @@ const BAD_REQUESTS: &str = r#"
 #[tokio::test]
 async fn a_bad_body_is_reported_before_a_missing_permission() {
     let server = Server::reused().await;
-    set_value(&server, "/it", "v").await;
+    server.set_value("/it", "v").await;
     let stranger = server.as_client("stranger").await;
     let certificate = "/api/v1/certificates/7c3b2d1e-0000-4000-8000-000000000000";
     let table = BAD_REQUESTS.replace("{certificate}", certificate);
@@ -83,8 +80,8 @@ async fn a_missing_permission_is_reported_before_stored_state() {
     let actor = ["uaa-client:writer".to_owned()];
     let options = Options::default().extra(&permission("/may/*", &actor, &["write"]));
     let server = Server::start_with(&options).await;
-    set_value(&server, "/it", "v").await;
-    generate_certificate(&server, "/ca", json!({"is_ca": true})).await;
+    server.set_value("/it", "v").await;
+    server.issued("/ca", json!({"is_ca": true})).await;
     let writer = server.as_client("writer").await;
     for (status, method, target, body) in given::requests(UNPERMITTED_REQUESTS) {
         let what = format!("{method} {target} {body}");
@@ -101,10 +98,12 @@ async fn the_first_forbidden_reference_fails_an_interpolation() {
         &["read"],
     ));
     let server = Server::start_with(&options).await;
-    set_value(&server, "/readable/text", "canary-of-a-value").await;
+    server
+        .set_value("/readable/text", "canary-of-a-value")
+        .await;
     let json = json!({"secret": "canary-of-a-value"});
-    given::set(&server, "/readable/json", "json", json.clone()).await;
-    given::set(&server, "/hidden", "json", json.clone()).await;
+    server.stored("/readable/json", "json", json.clone()).await;
+    server.stored("/hidden", "json", json.clone()).await;
     // The server queries many names differently from a few.
     let others = (0..16).map(|number| format!("/readable/{number}"));
     let others: Vec<String> = others.collect();
@@ -146,8 +145,8 @@ async fn writing_a_certificate_by_id_needs_no_permission_on_its_ca() {
         &["write"],
     ));
     let server = Server::start_with(&options).await;
-    generate_certificate(&server, "/ca", json!({"is_ca": true})).await;
-    generate_certificate(&server, "/leaf", json!({"ca": "/ca"})).await;
+    server.issued("/ca", json!({"is_ca": true})).await;
+    server.issued("/leaf", json!({"ca": "/ca"})).await;
     let leaf = Certificate::named(&server, "/leaf").await;
     let writer = server.as_client("writer").await;
     let by_id = leaf.path("regenerate");
@@ -162,8 +161,8 @@ async fn a_new_ca_with_the_signers_name_requires_read_permission() {
     let server = Server::reused().await;
     let app = server.as_client("app").await;
     server.grant("/leaf", app.actor(), &["write"]).await;
-    generate_certificate(&server, "/ca", json!({"is_ca": true})).await;
-    generate_certificate(&server, "/leaf", json!({"ca": "/ca"})).await;
+    server.issued("/ca", json!({"is_ca": true})).await;
+    server.issued("/leaf", json!({"ca": "/ca"})).await;
     let leaf = Certificate::named(&server, "/leaf").await;
     let by_id = leaf.path("regenerate");
     let regenerate = || app.post(&by_id, json!({}));
@@ -180,7 +179,7 @@ async fn a_new_ca_with_the_signers_name_requires_read_permission() {
     regenerate().await.expect(200);
 
     server.delete("/api/v1/data?name=/ca").await.expect(204);
-    generate_certificate(&server, "/ca", json!({"is_ca": true})).await;
+    server.issued("/ca", json!({"is_ca": true})).await;
     let before = server.versions("/leaf").await.len();
     regenerate().await.expect(404);
     assert_eq!(server.versions("/leaf").await.len(), before);

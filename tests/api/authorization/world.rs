@@ -6,7 +6,6 @@ use keywright_harness::Server;
 use serde_json::{Value, json};
 
 use super::cases::{Before, Case, RESOURCE};
-use crate::given;
 
 /// A credential of a case.
 #[derive(Clone, Copy, Debug)]
@@ -142,12 +141,16 @@ impl World {
 
     async fn create(&mut self, server: &Server, name: &'static str, fixture: Fixture) {
         let path = self.name(name).to_owned();
-        let certificate = |parameters| given::generate_certificate(server, &path, parameters);
+        let certificate = |parameters| server.issued(&path, parameters);
         let version = match fixture {
             Fixture::Permission => permission(server, &path).await,
-            Fixture::Text => given::set_value(server, &path, "v").await,
-            Fixture::Json => given::set(server, &path, "json", json!({"secret": SECRET})).await,
-            Fixture::Password => given::generate(server, &path, "password", json!({})).await,
+            Fixture::Text => server.set_value(&path, "v").await,
+            Fixture::Json => {
+                server
+                    .stored(&path, "json", json!({"secret": SECRET}))
+                    .await
+            }
+            Fixture::Password => server.generated(&path, "password", json!({})).await,
             Fixture::Authority => certificate(json!({"is_ca": true, "common_name": name})).await,
             Fixture::Nested(by) => {
                 let ca = self.name(by);

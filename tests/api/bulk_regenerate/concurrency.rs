@@ -1,66 +1,62 @@
 //! Atomicity, concurrent writes, and the queue of guest calls.
 
-use keywright_harness::{Options, Server, Text};
+use keywright_harness::{Options, QUICK_KEY, Server, Text};
 use serde_json::json;
 
-use super::{
-    PausedRegeneration, SLOW_KEY, authority, begin, endless_leaves, leaf, leaves, names, patient,
-};
+use super::{PausedRegeneration, SLOW_KEY, begin, endless_leaves, leaves, names, patient};
 use crate::{
     certificates::assert_signed_by,
     external_certificates::{self, Signing},
-    given,
 };
 
 #[tokio::test]
 async fn a_kill_during_bulk_regeneration_changes_nothing() {
     let server = Server::start_with(&patient()).await;
     let root = external_certificates::authority("root");
-    let value = json!({"certificate": root.certificate, "private_key": root.private_key});
-    given::set(&server, "/root", "certificate", value).await;
+    server.stored("/root", "certificate", root.value()).await;
     let mut expected = Vec::new();
     for (middle, count) in [("/a", 64), ("/b", 64), ("/c", 69)] {
-        authority(&server, middle, Some("/root")).await;
+        server.generate_authority(middle, Some("/root")).await;
         expected.push(middle.to_owned());
-        expected.extend(leaves(&server, middle, given::QUICK_KEY, count).await);
+        expected.extend(leaves(&server, middle, QUICK_KEY, count).await);
     }
     expected.sort();
     assert_eq!(expected.len(), 200);
     // These leaves take so long that the regeneration never completes before the kill.
     let endless = endless_leaves(&server, "/root", &root).await;
-    let before = given::all_versions(&server).await;
+    let before = server.all_versions().await;
     let bulk = begin(&server, "/root", 5).await;
     let directory = server.kill();
     assert!(bulk.await.is_ok_and(|response| response.is_err()));
     let server = Server::start_in(directory, &Options::default()).await;
-    assert_eq!(given::all_versions(&server).await, before);
+    assert_eq!(server.all_versions().await, before);
     for name in &endless {
         let response = server.delete(&format!("/api/v1/data?name={name}")).await;
         response.expect(204);
     }
-    let before = given::all_versions(&server).await;
+    let before = server.all_versions().await;
     let response = server.bulk_regenerate("/root").await;
     assert_eq!(names(&response), expected);
-    let after = given::all_versions(&server).await;
+    let after = server.all_versions().await;
     assert_eq!(after.len(), before.len() + expected.len());
 }
 
 #[tokio::test]
 async fn a_failing_certificate_is_named_and_nothing_is_written() {
     let server = Server::reused().await;
-    authority(&server, "/root", None).await;
-    authority(&server, "/middle", Some("/root")).await;
+    server.generate_authority("/root", None).await;
+    server.generate_authority("/middle", Some("/root")).await;
     for name in ["/a", "/stuck", "/z"] {
-        leaf(&server, name, "/middle").await;
+        server.generate_leaf(name, "/middle").await;
     }
     let elsewhere = external_certificates::authority("elsewhere");
     let stuck = elsewhere.sign_leaf("stuck");
     let value = json!({"certificate": stuck.certificate, "ca": elsewhere.certificate});
-    given::set(&server, "/stuck", "certificate", value).await;
-    let before = given::all_versions(&server).await;
+    server.stored("/stuck", "certificate", value).await;
+    let before = server.all_versions().await;
     let response = server.bulk_regenerate("/root").await;
     response.expect_error(400, "/stuck");
-    assert_eq!(given::all_versions(&server).await, before);
+    assert_eq!(server.all_versions().await, before);
 }
 
 // Concurrent writes during a bulk regeneration, through another server of the same database, while the first
@@ -74,21 +70,21 @@ async fn a_certificate_set_during_a_run_is_regenerated_from_its_value() {
     let server = Server::start_with(&patient()).await;
     let other = server.start_another().await;
     let root = external_certificates::authority("root");
-    let value = json!({"certificate": root.certificate, "private_key": root.private_key});
-    given::set(&server, "/root", "certificate", value).await;
-    leaf(&server, "/changed", "/root").await;
+    let value = root.value();
+    server.stored("/root", "certificate", value).await;
+    server.generate_leaf("/changed", "/root").await;
     let others = leaves(&server, "/root", SLOW_KEY, LEAVES).await;
     let replacement = root.sign_leaf("replacement");
     let value = json!({"certificate": replacement.certificate, "ca_name": "/root"});
     let paused = PausedRegeneration::begin(&server, "/root", 1 + LEAVES).await;
-    let before = given::versions(&other, "/changed").await.len();
-    let set = given::set(&other, "/changed", "certificate", value).await;
+    let before = other.versions("/changed").await.len();
+    let set = other.stored("/changed", "certificate", value).await;
     assert_eq!(paused.resume().await.status(), 200);
-    let versions = given::versions(&server, "/changed").await;
+    let versions = server.versions("/changed").await;
     assert_eq!(versions.len(), before + 2);
     assert_eq!(versions[1]["id"], set["id"]);
     for name in &others {
-        let versions = given::versions(&server, name).await.len();
+        let versions = server.versions(name).await.len();
         assert_eq!(versions, before + 1, "{name}");
     }
 }
@@ -97,25 +93,24 @@ async fn a_certificate_set_during_a_run_is_regenerated_from_its_value() {
 async fn a_ca_set_during_a_run_signs_all_certificates() {
     let server = Server::start_with(&patient()).await;
     let other = server.start_another().await;
-    authority(&server, "/root", None).await;
-    authority(&server, "/middle", Some("/root")).await;
-    leaves(&server, "/middle", given::QUICK_KEY, 2).await;
+    server.generate_authority("/root", None).await;
+    server.generate_authority("/middle", Some("/root")).await;
+    leaves(&server, "/middle", QUICK_KEY, 2).await;
     let others = leaves(&server, "/root", SLOW_KEY, LEAVES).await;
     let root = external_certificates::authority("root");
-    let value = json!({"certificate": root.certificate, "private_key": root.private_key});
     let paused = PausedRegeneration::begin(&server, "/root", 3 + LEAVES).await;
-    let before = given::versions(&other, "/middle").await.len();
-    let renewed = given::set(&other, "/root", "certificate", value).await;
+    let before = other.versions("/middle").await.len();
+    let renewed = other.stored("/root", "certificate", root.value()).await;
     assert_eq!(paused.resume().await.status(), 200);
-    let middle = given::newest(&server, "/middle").await;
+    let middle = server.newest("/middle").await;
     assert_signed_by(&middle, &renewed);
     for name in &others {
-        let versions = given::versions(&server, name).await;
+        let versions = server.versions(name).await;
         assert_eq!(versions.len(), before + 1, "{name}");
         assert_signed_by(&versions[0], &renewed);
     }
     for name in ["/middle/leaf/0", "/middle/leaf/1"] {
-        assert_signed_by(&given::newest(&server, name).await, &middle);
+        assert_signed_by(&server.newest(name).await, &middle);
     }
 }
 
@@ -123,8 +118,8 @@ async fn a_ca_set_during_a_run_signs_all_certificates() {
 async fn a_certificate_deleted_during_a_run_is_skipped() {
     let server = Server::start_with(&patient()).await;
     let other = server.start_another().await;
-    authority(&server, "/root", None).await;
-    leaf(&server, "/deleted", "/root").await;
+    server.generate_authority("/root", None).await;
+    server.generate_leaf("/deleted", "/root").await;
     let others = leaves(&server, "/root", SLOW_KEY, LEAVES).await;
     let paused = PausedRegeneration::begin(&server, "/root", 1 + LEAVES).await;
     other.delete("/api/v1/data?name=/deleted").await.expect(204);
@@ -140,17 +135,19 @@ async fn a_certificate_deleted_during_a_run_is_skipped() {
 async fn a_certificate_signed_during_a_run_is_regenerated_too() {
     let server = Server::start_with(&patient()).await;
     let other = server.start_another().await;
-    authority(&server, "/root", None).await;
-    authority(&server, "/middle", Some("/root")).await;
+    server.generate_authority("/root", None).await;
+    server.generate_authority("/middle", Some("/root")).await;
     leaves(&server, "/root", SLOW_KEY, LEAVES).await;
     let paused = PausedRegeneration::begin(&server, "/root", 1 + LEAVES).await;
     for number in 0..2 {
-        leaf(&other, &format!("/late/{number}"), "/middle").await;
+        other
+            .generate_leaf(&format!("/late/{number}"), "/middle")
+            .await;
     }
     assert_eq!(paused.resume().await.status(), 200);
-    let middle = given::newest(&server, "/middle").await;
+    let middle = server.newest("/middle").await;
     for number in 0..2 {
-        let late = given::newest(&server, &format!("/late/{number}")).await;
+        let late = server.newest(&format!("/late/{number}")).await;
         assert_signed_by(&late, &middle);
     }
 }
@@ -163,9 +160,9 @@ async fn more_certificates_than_the_queue_holds_are_regenerated() {
         .environment("KEYWRIGHT_PLUGINS__QUEUE_LENGTH", "1")
         .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", "2");
     let server = Server::start_with(&options).await;
-    authority(&server, "/root", None).await;
+    server.generate_authority("/root", None).await;
     for name in ["/a", "/b", "/c", "/d", "/e", "/f"] {
-        leaf(&server, name, "/root").await;
+        server.generate_leaf(name, "/root").await;
     }
     let response = server.bulk_regenerate("/root").await;
     assert_eq!(names(&response).len(), 6);
@@ -178,13 +175,12 @@ async fn other_requests_succeed_during_a_bulk_regeneration() {
         .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", "2");
     let server = Server::start_with(&options).await;
     let root = external_certificates::authority("root");
-    let value = json!({"certificate": root.certificate, "private_key": root.private_key});
-    given::set(&server, "/root", "certificate", value).await;
+    server.stored("/root", "certificate", root.value()).await;
     endless_leaves(&server, "/root", &root).await;
     let bulk = begin(&server, "/root", 2).await;
     for number in 0..3 {
         let name = format!("/password/{number}");
-        given::generate(&server, &name, "password", json!({})).await;
+        server.generated(&name, "password", json!({})).await;
     }
     assert!(!bulk.is_finished());
 }

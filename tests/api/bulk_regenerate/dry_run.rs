@@ -4,27 +4,26 @@ use keywright_harness::{BadPlugin, Options, Server, Text, until};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{BULK_REGENERATE, authority, leaf, names};
+use super::{BULK_REGENERATE, names};
 use crate::{
     certificates::Certificate,
     external_certificates::{self, Signing},
-    given,
 };
 
-/// Sends a dry run and a real run. Asserts that both fail with the same status and error, which it returns, and that
-/// neither changes anything.
-async fn refused(server: &Server, body: Value) -> (u16, String) {
-    let before = given::all_versions(server).await;
+/// Asserts that a dry run and a real run fail with the same status and error, which contains these words, and that neither
+/// changes anything. Returns the error.
+async fn refused(server: &Server, body: Value, status: u16, words: &[&str]) -> String {
+    let before = server.all_versions().await;
     let mut dry_run = body.clone();
     dry_run["dry_run"] = json!(true);
     let [checked, done] = [dry_run, body].map(|body| server.post(BULK_REGENERATE, body));
-    let (checked, done) = (checked.await, done.await);
-    assert_eq!(
-        (checked.status, checked.error()),
-        (done.status, done.error())
-    );
-    assert_eq!(given::all_versions(server).await, before);
-    (checked.status, checked.error())
+    let error = checked.await.expect(status).error();
+    assert_eq!(error, done.await.expect(status).error());
+    assert_eq!(server.all_versions().await, before);
+    for words in words {
+        error.assert_contains(words);
+    }
+    error
 }
 
 fn below_root() -> Value {
@@ -34,15 +33,15 @@ fn below_root() -> Value {
 #[tokio::test]
 async fn a_dry_run_lists_signed_certificates_and_changes_nothing() {
     let server = Server::reused().await;
-    authority(&server, "/root", None).await;
-    authority(&server, "/inner", Some("/root")).await;
-    leaf(&server, "/leaf", "/inner").await;
-    let before = given::all_versions(&server).await;
+    server.generate_authority("/root", None).await;
+    server.generate_authority("/inner", Some("/root")).await;
+    server.generate_leaf("/leaf", "/inner").await;
+    let before = server.all_versions().await;
     let body = json!({"signed_by": "/root", "dry_run": true});
     let response = server.post(BULK_REGENERATE, body).await.expect(200);
     let expected = json!({"regenerated_credentials": ["/inner", "/leaf"], "dry_run": true});
     assert_eq!(response.json(), expected);
-    assert_eq!(given::all_versions(&server).await, before);
+    assert_eq!(server.all_versions().await, before);
     let body = json!({"signed_by": "/root", "dry_run": false});
     let response = server.post(BULK_REGENERATE, body).await.expect(200);
     let expected = json!({"regenerated_credentials": ["/inner", "/leaf"]});
@@ -55,12 +54,11 @@ async fn a_dry_run_accepts_a_ca_whose_stored_version_cannot_sign() {
     let server = Server::reused().await;
     let root = external_certificates::authority("root");
     let inner = root.sign_authority("inner");
-    let value = json!({"certificate": root.certificate, "private_key": root.private_key});
-    given::set(&server, "/root", "certificate", value).await;
-    authority(&server, "/inner", Some("/root")).await;
-    leaf(&server, "/leaf", "/inner").await;
+    server.stored("/root", "certificate", root.value()).await;
+    server.generate_authority("/inner", Some("/root")).await;
+    server.generate_leaf("/leaf", "/inner").await;
     let value = json!({"certificate": inner.certificate, "ca_name": "/root"});
-    given::set(&server, "/inner", "certificate", value).await;
+    server.stored("/inner", "certificate", value).await;
     let body = json!({"signed_by": "/root", "dry_run": true});
     let expected = ["/inner", "/leaf"];
     assert_eq!(names(&server.post(BULK_REGENERATE, body).await), expected);
@@ -72,9 +70,9 @@ async fn a_dry_run_accepts_a_ca_whose_stored_version_cannot_sign() {
 #[tokio::test]
 async fn missing_permissions_are_403_and_404() {
     let server = Server::reused().await;
-    authority(&server, "/root", None).await;
-    authority(&server, "/inner", Some("/root")).await;
-    leaf(&server, "/leaf", "/inner").await;
+    server.generate_authority("/root", None).await;
+    server.generate_authority("/inner", Some("/root")).await;
+    server.generate_leaf("/leaf", "/inner").await;
     let caller = server.as_client("app").await;
     for (path, operation, status) in [
         ("/unrelated", "read", 404),
@@ -99,10 +97,10 @@ async fn missing_permissions_are_403_and_404() {
 #[tokio::test]
 async fn an_unreadable_ca_of_another_chain_is_404() {
     let server = Server::reused().await;
-    authority(&server, "/root", None).await;
-    authority(&server, "/other", None).await;
-    leaf(&server, "/moved", "/root").await;
-    leaf(&server, "/moved", "/other").await;
+    server.generate_authority("/root", None).await;
+    server.generate_authority("/other", None).await;
+    server.generate_leaf("/moved", "/root").await;
+    server.generate_leaf("/moved", "/other").await;
     let caller = server.as_client("app").await;
     server.grant("/root", caller.actor(), &["read"]).await;
     server.grant("/moved", caller.actor(), &["write"]).await;
@@ -117,64 +115,55 @@ async fn an_unreadable_ca_of_another_chain_is_404() {
 }
 
 #[tokio::test]
-async fn a_plugin_still_configured_is_400() {
+async fn a_plugin_still_configured_or_a_type_without_one_is_400() {
     let bad = BadPlugin::of("password");
     let server = bad.server().await;
-    given::generate(&server, "/a", "password", json!({})).await;
-    let (status, error) = refused(&server, json!({"generated_by": bad.digest()})).await;
-    assert_eq!(status, 400);
-    error.assert_contains("configure another plugin");
-    error.assert_contains("password");
-}
+    server.generated("/a", "password", json!({})).await;
+    refused(
+        &server,
+        json!({"generated_by": bad.digest()}),
+        400,
+        &["configure another plugin", "password"],
+    )
+    .await;
 
-#[tokio::test]
-async fn a_type_without_a_plugin_is_400() {
-    let bad = BadPlugin::of("password");
-    let server = bad.server().await;
-    given::generate(&server, "/a", "password", json!({})).await;
     let options = Options::default().without_plugins();
     let server = Server::start_in(server.stop().await, &options).await;
-    let (status, error) = refused(&server, json!({"generated_by": bad.digest()})).await;
-    assert_eq!(status, 400);
-    error.assert_contains("/a failed: type must be one of");
+    refused(
+        &server,
+        json!({"generated_by": bad.digest()}),
+        400,
+        &["/a failed: type must be one of"],
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn a_ca_that_cannot_sign_is_400_or_404() {
     let server = Server::reused().await;
-    authority(&server, "/root", None).await;
-    leaf(&server, "/leaf", "/root").await;
+    server.generate_authority("/root", None).await;
+    server.generate_leaf("/leaf", "/root").await;
     let root = external_certificates::authority("root");
     let leaf = root.sign_leaf("root");
     for (value, rule) in [
-        (json!({"certificate": root.certificate}), "private_key"),
-        (
-            json!({"certificate": leaf.certificate, "private_key": leaf.private_key}),
-            "is not a CA certificate",
-        ),
+        (root.public(), "private_key"),
+        (leaf.value(), "is not a CA certificate"),
     ] {
-        given::set(&server, "/root", "certificate", value).await;
-        let (status, error) = refused(&server, below_root()).await;
-        assert_eq!(status, 400, "{error}");
-        error.assert_contains("/leaf");
-        error.assert_contains(rule);
+        server.stored("/root", "certificate", value).await;
+        refused(&server, below_root(), 400, &["/leaf", rule]).await;
     }
     server.delete("/api/v1/data?name=/root").await.expect(204);
-    let (status, error) = refused(&server, below_root()).await;
-    assert_eq!(status, 404);
-    error.assert_contains("/leaf");
+    refused(&server, below_root(), 404, &["/leaf"]).await;
 }
 
 #[tokio::test]
 async fn a_ca_with_only_a_transitional_version_is_404() {
     let server = Server::reused().await;
-    authority(&server, "/root", None).await;
-    leaf(&server, "/leaf", "/root").await;
+    server.generate_authority("/root", None).await;
+    server.generate_leaf("/leaf", "/root").await;
     let root = Certificate::named(&server, "/root").await;
     root.move_transitional(json!("latest")).await.expect(200);
-    let (status, error) = refused(&server, below_root()).await;
-    assert_eq!(status, 404);
-    error.assert_contains("/leaf");
+    refused(&server, below_root(), 404, &["/leaf"]).await;
     root.move_transitional(Value::Null).await.expect(200);
     assert_eq!(names(&server.bulk_regenerate("/root").await), ["/leaf"]);
 }
@@ -182,37 +171,29 @@ async fn a_ca_with_only_a_transitional_version_is_404() {
 #[tokio::test]
 async fn a_value_without_recoverable_parameters_is_400() {
     let server = Server::reused().await;
-    authority(&server, "/root", None).await;
-    leaf(&server, "/leaf", "/root").await;
+    server.generate_authority("/root", None).await;
+    server.generate_leaf("/leaf", "/root").await;
     let p521 = include_str!("../../../plugins/certificate/tests/keys/p521.pem");
-    given::set(
-        &server,
-        "/leaf",
-        "certificate",
-        json!({"certificate": p521}),
-    )
-    .await;
-    let (status, error) = refused(&server, below_root()).await;
-    assert_eq!(status, 400);
-    error.assert_contains("/leaf");
-    error.assert_contains("ecdsa-p521");
+    let value = json!({"certificate": p521});
+    server.stored("/leaf", "certificate", value).await;
+    refused(&server, below_root(), 400, &["/leaf", "ecdsa-p521"]).await;
 }
 
 #[tokio::test]
 async fn dry_and_real_runs_report_the_same_of_several_failures() {
     let server = Server::reused().await;
-    authority(&server, "/root", None).await;
+    server.generate_authority("/root", None).await;
     let elsewhere = external_certificates::authority("elsewhere");
     for number in 0..6 {
         let name = format!("/leaf/{number}");
-        leaf(&server, &name, "/root").await;
+        server.generate_leaf(&name, "/root").await;
         let made = elsewhere.sign_leaf("leaf");
         let value = json!({"certificate": made.certificate, "ca": elsewhere.certificate});
-        given::set(&server, &name, "certificate", value).await;
+        server.stored(&name, "certificate", value).await;
     }
-    let (_, first) = refused(&server, below_root()).await;
+    let first = refused(&server, below_root(), 400, &[]).await;
     for _ in 0..4 {
-        assert_eq!(refused(&server, below_root()).await.1, first);
+        assert_eq!(refused(&server, below_root(), 400, &[]).await, first);
     }
 }
 
@@ -222,17 +203,22 @@ async fn dry_and_real_runs_report_the_same_of_several_failures() {
 /// options.
 async fn server_with(options: Options) -> Server {
     let server = Server::start_with(&Options::default().hostile("", "")).await;
-    authority(&server, "/root", None).await;
-    given::generate(&server, "/a", "hostile", json!({"ca": "/root"})).await;
+    server.generate_authority("/root", None).await;
+    let parameters = json!({"ca": "/root"});
+    server.generated("/a", "hostile", parameters).await;
     Server::start_in(server.stop().await, &options).await
 }
 
 #[tokio::test]
 async fn a_failing_recoverer_is_500() {
     let server = server_with(Options::default().hostile("", "recover = \"trap\"")).await;
-    let (status, error) = refused(&server, below_root()).await;
-    assert_eq!(status, 500);
-    error.assert_contains("/a failed: the plugin hostile");
+    refused(
+        &server,
+        below_root(),
+        500,
+        &["/a failed: the plugin hostile"],
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -244,10 +230,13 @@ async fn stored_parameters_that_the_plugin_refuses_are_400() {
         newer.path().display()
     );
     let server = server_with(Options::default().generator("hostile", &section)).await;
-    let (status, error) = refused(&server, below_root()).await;
-    assert_eq!(status, 400);
-    error.assert_contains("/a");
-    error.assert_contains("does not accept the stored parameters");
+    refused(
+        &server,
+        below_root(),
+        400,
+        &["/a", "does not accept the stored parameters"],
+    )
+    .await;
 }
 
 /// The plugin exports no recoverer, so generation is its only call. A dry run checks the size of that call's input without
@@ -258,15 +247,13 @@ async fn parameters_that_exceed_a_lowered_limit_are_413() {
         Options::default().plugin("app-svid", "svid", &["random", "signing"], limits)
     };
     let server = Server::start_with(&section("")).await;
-    authority(&server, "/root", None).await;
+    server.generate_authority("/root", None).await;
     let spiffe_id = format!("spiffe://example.org/{}", "w".repeat(1_200));
     let parameters = json!({"ca": "/root", "spiffe_id": spiffe_id});
-    given::generate(&server, "/a", "app-svid", parameters).await;
+    server.generated("/a", "app-svid", parameters).await;
     let lowered = section("limits = { input_bytes_max = 1024 }");
     let server = Server::start_in(server.stop().await, &lowered).await;
-    let (status, error) = refused(&server, below_root()).await;
-    assert_eq!(status, 413);
-    error.assert_contains("/a");
+    refused(&server, below_root(), 413, &["/a"]).await;
 }
 
 #[tokio::test]
@@ -277,10 +264,7 @@ async fn an_open_circuit_is_503() {
     let server = server_with(options).await;
     let trapped = server.generate("/b", "hostile", json!({})).await;
     trapped.expect(500);
-    let (status, error) = refused(&server, below_root()).await;
-    assert_eq!(status, 503);
-    error.assert_contains("/a");
-    error.assert_contains("temporarily disabled");
+    refused(&server, below_root(), 503, &["/a", "temporarily disabled"]).await;
 }
 
 #[tokio::test]
@@ -309,9 +293,7 @@ async fn bulk_regenerations_beyond_the_limits_are_429_and_503() {
         refused.expect_error(429, "of this caller");
         assert!(refused.header("retry-after").is_some(), "{refused:?}");
     }
-    let (status, error) = refused(&server, below_root()).await;
-    assert_eq!(status, 503);
-    error.assert_contains("too many bulk regenerations");
+    refused(&server, below_root(), 503, &["too many bulk regenerations"]).await;
 }
 
 #[tokio::test]

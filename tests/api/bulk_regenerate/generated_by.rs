@@ -3,11 +3,8 @@
 use keywright_harness::{BadPlugin, Server};
 use serde_json::json;
 
-use super::{BULK_REGENERATE, authority, leaf, names};
-use crate::{
-    certificates::{Certificate, assert_signed_by},
-    given,
-};
+use super::{BULK_REGENERATE, names};
+use crate::certificates::{Certificate, assert_signed_by};
 
 async fn bulk(server: &Server, digest: &str) -> Vec<String> {
     let body = json!({"generated_by": digest});
@@ -20,11 +17,11 @@ async fn only_credentials_of_the_plugin_are_regenerated() {
     let server = bad.server().await;
     for name in ["/B", "/a", "/replaced"] {
         let parameters = json!({"length": 17, "exclude_upper": true});
-        given::generate(&server, name, "password", parameters).await;
+        server.generated(name, "password", parameters).await;
     }
-    given::generate(&server, "/user", "user", json!({})).await;
-    given::set(&server, "/set", "password", json!("mine")).await;
-    given::set(&server, "/replaced", "password", json!("mine")).await;
+    server.generated("/user", "user", json!({})).await;
+    server.stored("/set", "password", json!("mine")).await;
+    server.stored("/replaced", "password", json!("mine")).await;
     let server = BadPlugin::replaced(server).await;
     let digest = &bad.digest();
     assert_eq!(bulk(&server, digest).await, ["/a", "/B"]);
@@ -35,18 +32,18 @@ async fn only_credentials_of_the_plugin_are_regenerated() {
         ("/set", 1),
         ("/user", 1),
     ] {
-        assert_eq!(given::versions(&server, name).await.len(), count, "{name}");
+        assert_eq!(server.versions(name).await.len(), count, "{name}");
     }
-    let versions = given::versions(&server, "/a").await;
+    let versions = server.versions("/a").await;
     assert_ne!(versions[0]["value"], versions[1]["value"]);
     let password = versions[0]["value"].as_str().unwrap();
     assert_eq!(password.len(), 17);
     assert!(!password.bytes().any(|byte| byte.is_ascii_uppercase()));
 
     let found = format!("generated_by={digest}");
-    assert!(given::found_names(&server, &found).await.is_empty());
+    assert!(server.found_names(&found).await.is_empty());
     assert!(bulk(&server, digest).await.is_empty());
-    assert_eq!(given::versions(&server, "/a").await.len(), 2);
+    assert_eq!(server.versions("/a").await.len(), 2);
 }
 
 #[tokio::test]
@@ -54,7 +51,7 @@ async fn a_path_restricts_the_regeneration() {
     let bad = BadPlugin::of("password");
     let server = bad.server().await;
     for name in ["/team/a", "/team/b", "/teams", "/other/a"] {
-        given::generate(&server, name, "password", json!({})).await;
+        server.generated(name, "password", json!({})).await;
     }
     let server = BadPlugin::replaced(server).await;
     let body = json!({"generated_by": bad.digest(), "path": "Team/"});
@@ -67,34 +64,34 @@ async fn a_path_restricts_the_regeneration() {
 async fn certificates_are_signed_by_the_new_versions_of_their_cas() {
     let bad = BadPlugin::of("certificate");
     let server = bad.server().await;
-    authority(&server, "/root", None).await;
-    authority(&server, "/z-inner", Some("/root")).await;
-    leaf(&server, "/a-leaf", "/z-inner").await;
+    server.generate_authority("/root", None).await;
+    server.generate_authority("/z-inner", Some("/root")).await;
+    server.generate_leaf("/a-leaf", "/z-inner").await;
     let server = BadPlugin::replaced(server).await;
-    leaf(&server, "/good", "/z-inner").await;
+    server.generate_leaf("/good", "/z-inner").await;
     let all = ["/a-leaf", "/root", "/z-inner"];
     assert_eq!(bulk(&server, &bad.digest()).await, all);
-    let [leaf, root, inner] = all.map(|name| given::newest(&server, name));
+    let [leaf, root, inner] = all.map(|name| server.newest(name));
     let (leaf, root, inner) = (leaf.await, root.await, inner.await);
     assert_signed_by(&root, &root);
     assert_signed_by(&inner, &root);
     assert_signed_by(&leaf, &inner);
-    assert_eq!(given::versions(&server, "/good").await.len(), 1);
+    assert_eq!(server.versions("/good").await.len(), 1);
 }
 
 #[tokio::test]
 async fn a_certificate_being_rotated_by_another_plugin_is_skipped() {
     let bad = BadPlugin::of("certificate");
     let server = bad.server().await;
-    authority(&server, "/root", None).await;
+    server.generate_authority("/root", None).await;
     let server = BadPlugin::replaced(server).await;
     let root = Certificate::named(&server, "/root").await;
     let response = root.regenerate(json!({"set_as_transitional": true})).await;
     response.expect(200);
     let found = format!("generated_by={}", bad.digest());
-    assert_eq!(given::found_names(&server, &found).await, ["/root"]);
+    assert_eq!(server.found_names(&found).await, ["/root"]);
     assert!(bulk(&server, &bad.digest()).await.is_empty());
-    assert_eq!(given::versions(&server, "/root").await.len(), 2);
+    assert_eq!(server.versions("/root").await.len(), 2);
 }
 
 #[tokio::test]
@@ -102,7 +99,7 @@ async fn a_credential_without_write_permission_prevents_all_changes() {
     let bad = BadPlugin::of("password");
     let server = bad.server().await;
     for name in ["/team/a", "/team/b", "/other/a"] {
-        given::generate(&server, name, "password", json!({})).await;
+        server.generated(name, "password", json!({})).await;
     }
     let server = BadPlugin::replaced(server).await;
     let caller = server.as_client("app").await;
@@ -121,7 +118,7 @@ async fn a_credential_without_write_permission_prevents_all_changes() {
     assert_eq!(names(&requested(true).await), ["/team/a", "/team/b"]);
     assert_eq!(names(&requested(false).await), ["/team/a", "/team/b"]);
     server.revoke(&team).await;
-    assert_eq!(given::versions(&server, "/other/a").await.len(), 1);
+    assert_eq!(server.versions("/other/a").await.len(), 1);
 }
 
 #[tokio::test]

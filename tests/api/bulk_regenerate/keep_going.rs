@@ -3,11 +3,10 @@
 use keywright_harness::{BadPlugin, Options, Server, Text};
 use serde_json::{Value, json};
 
-use super::{BULK_REGENERATE, authority, leaf};
+use super::BULK_REGENERATE;
 use crate::{
     certificates::assert_signed_by,
     external_certificates::{self, Signing},
-    given,
 };
 
 /// Replaces a certificate with one whose signer is unknown, so that it can't be regenerated.
@@ -15,7 +14,7 @@ async fn set_with_unknown_signer(server: &Server, name: &str) {
     let elsewhere = external_certificates::authority("elsewhere");
     let stuck = elsewhere.sign_authority("stuck");
     let value = json!({"certificate": stuck.certificate, "ca": elsewhere.certificate});
-    given::set(server, name, "certificate", value).await;
+    server.stored(name, "certificate", value).await;
 }
 
 /// Returns the response, and asserts that a dry run predicts it.
@@ -23,17 +22,13 @@ async fn keep_going(server: &Server, mut body: Value) -> Value {
     body["keep_going"] = json!(true);
     let mut dry_run = body.clone();
     dry_run["dry_run"] = json!(true);
-    let before = given::all_versions(server).await;
-    let mut predicted = server
-        .post(BULK_REGENERATE, dry_run)
-        .await
-        .expect(200)
-        .json();
-    assert_eq!(given::all_versions(server).await, before);
+    let before = server.all_versions().await;
+    let predicted = server.post(BULK_REGENERATE, dry_run).await;
+    assert_eq!(server.all_versions().await, before);
     let done = server.post(BULK_REGENERATE, body).await.expect(200).json();
-    assert_eq!(predicted["dry_run"].take(), json!(true));
-    predicted.as_object_mut().unwrap().remove("dry_run");
-    assert_eq!(predicted, done);
+    let mut expected = done.clone();
+    expected["dry_run"] = json!(true);
+    assert_eq!(predicted.expect(200).json(), expected);
     done
 }
 
@@ -47,15 +42,16 @@ fn failed(response: &Value) -> Vec<&str> {
 #[tokio::test]
 async fn credentials_below_a_failing_middle_ca_fail_too() {
     let server = Server::start_with(&Options::default().hostile("", "")).await;
-    let root = authority(&server, "/root", None).await;
-    authority(&server, "/Middle", Some("/root")).await;
-    authority(&server, "/lower", Some("/middle")).await;
-    authority(&server, "/other", Some("/root")).await;
-    leaf(&server, "/a", "/lower").await;
-    leaf(&server, "/b", "/other").await;
-    given::generate(&server, "/c", "hostile", json!({"ca": "/middle"})).await;
+    let root = server.generate_authority("/root", None).await;
+    server.generate_authority("/Middle", Some("/root")).await;
+    server.generate_authority("/lower", Some("/middle")).await;
+    server.generate_authority("/other", Some("/root")).await;
+    server.generate_leaf("/a", "/lower").await;
+    server.generate_leaf("/b", "/other").await;
+    let parameters = json!({"ca": "/middle"});
+    server.generated("/c", "hostile", parameters).await;
     set_with_unknown_signer(&server, "/middle").await;
-    let before = given::versions(&server, "/Middle").await.len();
+    let before = server.versions("/Middle").await.len();
     let done = keep_going(&server, json!({"signed_by": "/root"})).await;
     assert_eq!(done["regenerated_credentials"], json!(["/b", "/other"]));
     assert_eq!(failed(&done), ["/a", "/c", "/lower", "/Middle"]);
@@ -67,20 +63,21 @@ async fn credentials_below_a_failing_middle_ca_fail_too() {
     let error = reasons[3]["error"].as_str().unwrap();
     error.assert_contains("is unknown");
     for (name, count) in [("/a", 1), ("/c", 1), ("/lower", 1), ("/Middle", before)] {
-        let versions = given::versions(&server, name).await;
+        let versions = server.versions(name).await;
         assert_eq!(versions.len(), count, "{name}");
     }
-    let other = given::newest(&server, "/other").await;
+    let other = server.newest("/other").await;
     assert_signed_by(&other, &root);
-    assert_signed_by(&given::newest(&server, "/b").await, &other);
+    assert_signed_by(&server.newest("/b").await, &other);
 }
 
 #[tokio::test]
-async fn other_types_are_regenerated_if_a_generation_fails() {
+async fn other_types_are_regenerated_if_a_plugin_fails_or_is_missing() {
     let server = Server::start_with(&Options::default().hostile("", "")).await;
-    authority(&server, "/root", None).await;
-    leaf(&server, "/leaf", "/root").await;
-    given::generate(&server, "/a", "hostile", json!({"ca": "/root"})).await;
+    server.generate_authority("/root", None).await;
+    server.generate_leaf("/leaf", "/root").await;
+    let parameters = json!({"ca": "/root"});
+    server.generated("/a", "hostile", parameters).await;
     let options = Options::default().hostile("", "generate = \"trap\"");
     let server = Server::start_in(server.stop().await, &options).await;
     let body = json!({"signed_by": "/root", "keep_going": true});
@@ -91,15 +88,8 @@ async fn other_types_are_regenerated_if_a_generation_fails() {
     });
     assert_eq!(done, expected);
     assert!(server.log().contains("request failed"));
-    assert_eq!(given::versions(&server, "/leaf").await.len(), 2);
-}
+    assert_eq!(server.versions("/leaf").await.len(), 2);
 
-#[tokio::test]
-async fn a_type_without_a_plugin_fails_and_others_are_regenerated() {
-    let server = Server::start_with(&Options::default().hostile("", "")).await;
-    authority(&server, "/root", None).await;
-    leaf(&server, "/leaf", "/root").await;
-    given::generate(&server, "/a", "hostile", json!({"ca": "/root"})).await;
     let server = Server::start_in(server.stop().await, &Options::default()).await;
     let done = keep_going(&server, json!({"signed_by": "/root"})).await;
     assert_eq!(done["regenerated_credentials"], json!(["/leaf"]));
@@ -109,8 +99,8 @@ async fn a_type_without_a_plugin_fails_and_others_are_regenerated() {
 #[tokio::test]
 async fn without_failures_the_list_is_empty() {
     let server = Server::reused().await;
-    authority(&server, "/root", None).await;
-    leaf(&server, "/leaf", "/root").await;
+    server.generate_authority("/root", None).await;
+    server.generate_leaf("/leaf", "/root").await;
     for (signed_by, regenerated) in [("/root", json!(["/leaf"])), ("/nowhere", json!([]))] {
         let done = keep_going(&server, json!({"signed_by": signed_by})).await;
         let expected = json!({"regenerated_credentials": regenerated, "failed_credentials": []});
@@ -121,25 +111,25 @@ async fn without_failures_the_list_is_empty() {
 #[tokio::test]
 async fn nothing_is_written_if_all_credentials_fail() {
     let server = Server::reused().await;
-    authority(&server, "/root", None).await;
-    leaf(&server, "/leaf", "/root").await;
+    server.generate_authority("/root", None).await;
+    server.generate_leaf("/leaf", "/root").await;
     set_with_unknown_signer(&server, "/leaf").await;
-    let before = given::all_versions(&server).await;
+    let before = server.all_versions().await;
     let done = keep_going(&server, json!({"signed_by": "/root"})).await;
     assert_eq!(failed(&done), ["/leaf"]);
-    assert_eq!(given::all_versions(&server).await, before);
+    assert_eq!(server.all_versions().await, before);
 }
 
 #[tokio::test]
 async fn the_audit_trail_identifies_only_written_versions() {
     let server = Server::reused().await;
-    authority(&server, "/root", None).await;
+    server.generate_authority("/root", None).await;
     for name in ["/leaf", "/stuck"] {
-        leaf(&server, name, "/root").await;
+        server.generate_leaf(name, "/root").await;
     }
     set_with_unknown_signer(&server, "/stuck").await;
     keep_going(&server, json!({"signed_by": "/root"})).await;
-    let written = given::newest(&server, "/leaf").await["id"].take();
+    let written = server.newest("/leaf").await["id"].take();
     let trail = server.audit_trail();
     let lines: Vec<_> = trail
         .lines()
@@ -149,7 +139,7 @@ async fn the_audit_trail_identifies_only_written_versions() {
         .iter()
         .filter(|line| line.contains(written.as_str().unwrap()));
     assert_eq!(with_version.count(), 1, "{trail}");
-    let stuck = given::newest(&server, "/stuck").await["id"].take();
+    let stuck = server.newest("/stuck").await["id"].take();
     let stuck = stuck.as_str().unwrap();
     assert!(!lines.iter().any(|line| line.contains(stuck)), "{trail}");
 }
@@ -157,11 +147,11 @@ async fn the_audit_trail_identifies_only_written_versions() {
 #[tokio::test]
 async fn credentials_that_the_caller_may_not_write_fail() {
     let server = Server::reused().await;
-    authority(&server, "/root", None).await;
-    authority(&server, "/middle", Some("/root")).await;
-    leaf(&server, "/below", "/middle").await;
-    leaf(&server, "/mine", "/root").await;
-    leaf(&server, "/theirs", "/root").await;
+    server.generate_authority("/root", None).await;
+    server.generate_authority("/middle", Some("/root")).await;
+    server.generate_leaf("/below", "/middle").await;
+    server.generate_leaf("/mine", "/root").await;
+    server.generate_leaf("/theirs", "/root").await;
     let caller = server.as_client("app").await;
     let actor = caller.actor();
     server.grant("/root", actor, &["read"]).await;
@@ -177,7 +167,7 @@ async fn credentials_that_the_caller_may_not_write_fail() {
     server.grant("/theirs", actor, &["read"]).await;
     let body = json!({"signed_by": "/root"});
     caller.post(BULK_REGENERATE, body).await.expect(403);
-    assert_eq!(given::versions(&server, "/mine").await.len(), 1);
+    assert_eq!(server.versions("/mine").await.len(), 1);
 
     let failures = json!([
         {"name": "/below", "error": "its CA /middle was not regenerated"},
@@ -190,10 +180,10 @@ async fn credentials_that_the_caller_may_not_write_fail() {
         assert_eq!(done["regenerated_credentials"], json!(["/mine"]));
         assert_eq!(done["failed_credentials"], failures);
         let count = if is_dry_run { 1 } else { 2 };
-        assert_eq!(given::versions(&server, "/mine").await.len(), count);
+        assert_eq!(server.versions("/mine").await.len(), count);
     }
     for name in ["/middle", "/below", "/theirs"] {
-        assert_eq!(given::versions(&server, name).await.len(), 1);
+        assert_eq!(server.versions(name).await.len(), 1);
     }
 }
 
@@ -204,10 +194,10 @@ const FORBIDDEN: &str = "the caller may not write this credential";
 #[tokio::test]
 async fn a_missing_permission_to_read_a_ca_refuses_the_whole_request() {
     let server = Server::reused().await;
-    authority(&server, "/root", None).await;
-    authority(&server, "/middle", Some("/root")).await;
-    leaf(&server, "/mine", "/root").await;
-    leaf(&server, "/theirs", "/middle").await;
+    server.generate_authority("/root", None).await;
+    server.generate_authority("/middle", Some("/root")).await;
+    server.generate_leaf("/mine", "/root").await;
+    server.generate_leaf("/theirs", "/middle").await;
     let caller = server.as_client("app").await;
     let body = json!({"signed_by": "/root", "keep_going": true});
     for name in ["/mine", "/middle"] {
@@ -217,14 +207,14 @@ async fn a_missing_permission_to_read_a_ca_refuses_the_whole_request() {
     server.grant("/root", caller.actor(), &["read"]).await;
     let error = caller.post(BULK_REGENERATE, body).await.expect(404).error();
     error.assert_lacks("/theirs");
-    assert_eq!(given::versions(&server, "/mine").await.len(), 1);
+    assert_eq!(server.versions("/mine").await.len(), 1);
 }
 
 #[tokio::test]
 async fn a_plugin_still_in_use_refuses_the_whole_request() {
     let bad = BadPlugin::of("password");
     let server = bad.server().await;
-    given::generate(&server, "/a", "password", json!({})).await;
+    server.generated("/a", "password", json!({})).await;
     let body = json!({"generated_by": bad.digest(), "keep_going": true});
     let response = server.post(BULK_REGENERATE, body).await;
     response.expect_error(400, "configure another plugin");

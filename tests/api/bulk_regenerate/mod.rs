@@ -8,10 +8,10 @@ mod signed_by;
 
 use keywright_harness::{Options, Response, Server, TestCertificate, signal, until};
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::task::JoinHandle;
 
-use crate::{external_certificates::Signing, given};
+use crate::external_certificates::Signing;
 
 const BULK_REGENERATE: &str = "/api/v1/bulk-regenerate";
 
@@ -21,16 +21,6 @@ fn patient() -> Options {
         "KEYWRIGHT_GENERATORS__CERTIFICATE__LIMITS__DEADLINE_MS",
         "600000",
     )
-}
-
-/// Generates a CA, signed by another one or by itself.
-async fn authority(server: &Server, name: &str, ca: Option<&str>) -> Value {
-    let parameters = json!({"is_ca": true, "ca": ca.unwrap_or_default()});
-    given::generate_certificate(server, name, parameters).await
-}
-
-async fn leaf(server: &Server, name: &str, ca: &str) -> Value {
-    given::generate_certificate(server, name, json!({"ca": ca})).await
 }
 
 /// Generates this many leaves at once, with keys of this type: `CA/leaf/0`, `CA/leaf/1`, and so on.
@@ -68,7 +58,7 @@ async fn endless_leaves(server: &Server, ca: &str, made: &TestCertificate) -> Ve
         .map(|number| format!("/endless/{number}"))
         .collect();
     for name in &names {
-        given::set(server, name, "certificate", value.clone()).await;
+        server.stored(name, "certificate", value.clone()).await;
     }
     names
 }

@@ -1,20 +1,20 @@
 //! The field `ca` with both certificates of a CA during its rotation, and the versions that each step of the rotation
 //! adds to certificates.
 
-use keywright_harness::{Options, Server, TestCertificate};
+use keywright_harness::{Options, QUICK_KEY, Server, TestCertificate};
 use serde_json::{Value, json};
 
 use super::{CONCATENATED, both, ca, certificate, options, server};
 use crate::{
     certificates::Certificate,
     external_certificates::{self, Signing},
-    given::{self, generate_certificate},
+    given,
 };
 
 /// Generates `/root` and a transitional version of it; returns both certificates, the active one first.
 async fn root_in_rotation(server: &Server) -> (String, String) {
     let root = Certificate::generate_root(server, "/root").await;
-    let old = given::newest(server, "/root").await;
+    let old = server.newest("/root").await;
     let body = json!({"set_as_transitional": true});
     let new = root.regenerate(body).await.expect(200).json();
     (certificate(&old), certificate(&new))
@@ -29,9 +29,9 @@ async fn responses_contain_both_ca_versions_the_signing_one_first() {
     let server = server(CONCATENATED).await;
     let (old, new) = root_in_rotation(&server).await;
     let both = both(&old, &new);
-    let generated = generate_certificate(&server, "/leaf", leaf_parameters()).await;
+    let generated = server.issued("/leaf", leaf_parameters()).await;
     assert_eq!(ca(&generated), both);
-    let kept = generate_certificate(&server, "/leaf", leaf_parameters()).await;
+    let kept = server.issued("/leaf", leaf_parameters()).await;
     assert_eq!(kept["id"], generated["id"]);
     assert_eq!(kept["value"], generated["value"]);
 
@@ -60,10 +60,8 @@ async fn responses_contain_both_ca_versions_the_signing_one_first() {
         assert!(!versions.is_empty(), "{path}");
         for version in versions {
             assert_eq!(ca(&version), both, "{path}");
-            assert_eq!(
-                given::fields(&version["value"]),
-                ["ca", "certificate", "private_key"]
-            );
+            let actual = given::fields(&version["value"]);
+            assert_eq!(actual, ["ca", "certificate", "private_key"]);
         }
     }
 }
@@ -78,20 +76,20 @@ async fn a_key_in_the_text_of_a_ca_is_not_in_other_credentials() {
     };
     let ca_with_key = Certificate::set(&server, "/root", with_key(&root)).await;
     let leaf = json!({"ca_name": "/root", "certificate": root.sign_leaf("leaf").certificate});
-    let set = given::set(&server, "/set", "certificate", leaf.clone()).await;
+    let set = server.stored("/set", "certificate", leaf.clone()).await;
     let normalized = |pem: &str| pem.replace("\r\n", "\n");
     assert_eq!(ca(&set), normalized(&root.certificate));
 
     let body = json!({"value": with_key(&next), "transitional": true});
     ca_with_key.add_version(body).await.expect(200);
-    given::set(&server, "/again", "certificate", leaf).await;
-    generate_certificate(&server, "/generated", leaf_parameters()).await;
+    server.stored("/again", "certificate", leaf).await;
+    server.issued("/generated", leaf_parameters()).await;
     let both = both(
         &normalized(&root.certificate),
         &normalized(&next.certificate),
     );
     for name in ["/set", "/again", "/generated"] {
-        let newest = given::newest(&server, name).await;
+        let newest = server.newest(name).await;
         assert_eq!(ca(&newest), both, "{name}");
     }
 }
@@ -99,9 +97,9 @@ async fn a_key_in_the_text_of_a_ca_is_not_in_other_credentials() {
 #[tokio::test]
 async fn without_a_transitional_ca_version_responses_contain_one_ca() {
     let server = server(CONCATENATED).await;
-    let root = generate_certificate(&server, "/root", json!({"is_ca": true})).await;
+    let root = server.issued("/root", json!({"is_ca": true})).await;
     assert_eq!(ca(&root), certificate(&root));
-    let leaf = generate_certificate(&server, "/leaf", leaf_parameters()).await;
+    let leaf = server.issued("/leaf", leaf_parameters()).await;
     assert_eq!(ca(&leaf), certificate(&root));
     let root = Certificate::named(&server, "/root").await;
     let body = json!({"set_as_transitional": true});
@@ -113,12 +111,12 @@ async fn without_a_transitional_ca_version_responses_contain_one_ca() {
 async fn a_transitional_signer_comes_before_the_active_version() {
     let server = server(CONCATENATED).await;
     let (old, new) = root_in_rotation(&server).await;
-    generate_certificate(&server, "/leaf", leaf_parameters()).await;
+    server.issued("/leaf", leaf_parameters()).await;
     let allowed = json!({"allow_transitional_parent_to_sign": true});
     let leaf = Certificate::named(&server, "/leaf").await;
     let regenerated = leaf.regenerate(allowed).await.expect(200).json();
     assert_eq!(ca(&regenerated), both(&new, &old));
-    let read = &given::versions(&server, "/leaf").await[0];
+    let read = &server.versions("/leaf").await[0];
     assert_eq!(read["id"], regenerated["id"]);
     assert_eq!(ca(read), both(&new, &old));
 }
@@ -131,15 +129,15 @@ async fn bulk_regenerated_leaves_contain_transitional_and_new_ca() {
         ("/middle", json!({"is_ca": true, "ca": "/root"})),
         ("/leaf", json!({"ca": "/middle"})),
     ] {
-        generate_certificate(&server, name, parameters).await;
+        server.issued(name, parameters).await;
     }
     let body = json!({"set_as_transitional": true});
     let middle = Certificate::named(&server, "/middle").await;
     let transitional = middle.regenerate(body).await.expect(200).json();
     server.bulk_regenerate("/root").await.expect(200);
-    let middle = given::newest(&server, "/middle").await;
+    let middle = server.newest("/middle").await;
     assert_eq!(middle["transitional"], false);
-    let leaf = given::newest(&server, "/leaf").await;
+    let leaf = server.newest("/leaf").await;
     let both = both(&certificate(&middle), &certificate(&transitional));
     assert_eq!(ca(&leaf), both);
 }
@@ -149,14 +147,14 @@ async fn set_add_move_and_delete_responses_contain_only_the_signer() {
     let server = server(CONCATENATED).await;
     let root = external_certificates::authority("root");
     let leaf = root.sign_leaf("leaf");
-    let value = json!({"certificate": root.certificate, "private_key": root.private_key});
+    let value = root.value();
     let authority = Certificate::set(&server, "/root", value).await;
     let body = json!({"set_as_transitional": true});
     let new = authority.regenerate(body).await.expect(200).json();
     let both = both(&root.certificate, &certificate(&new));
 
     let value = json!({"certificate": leaf.certificate, "ca_name": "/root"});
-    let set = given::set(&server, "/leaf", "certificate", value.clone()).await;
+    let set = server.stored("/leaf", "certificate", value.clone()).await;
     assert_eq!(ca(&set), root.certificate);
     let leaf = Certificate::named(&server, "/leaf").await;
     let body = json!({"value": value});
@@ -179,14 +177,14 @@ async fn set_add_move_and_delete_responses_contain_only_the_signer() {
 async fn the_second_ca_is_always_stored_but_returned_only_if_enabled() {
     let server = Server::start().await;
     let (old, new) = root_in_rotation(&server).await;
-    let generated = generate_certificate(&server, "/leaf", leaf_parameters()).await;
+    let generated = server.issued("/leaf", leaf_parameters()).await;
     assert_eq!(ca(&generated), old);
-    assert_eq!(ca(&given::newest(&server, "/leaf").await), old);
+    assert_eq!(ca(&server.newest("/leaf").await), old);
     let server = Server::start_in(server.stop().await, &options(CONCATENATED)).await;
-    let read = given::newest(&server, "/leaf").await;
+    let read = server.newest("/leaf").await;
     assert_eq!(ca(&read), both(&old, &new));
     let server = Server::start_in(server.stop().await, &Options::default()).await;
-    let actual = given::versions(&server, "/leaf").await;
+    let actual = server.versions("/leaf").await;
     assert_eq!(actual, [generated_read(&generated)]);
 }
 
@@ -206,7 +204,7 @@ async fn root_and_leaf(server: &Server) -> (Certificate<'_>, Value) {
     let root = Certificate::generate_root(server, "/root").await;
     let body = json!({
         "name": "/leaf", "type": "certificate", "metadata": {"of": "the first"},
-        "parameters": {"common_name": "leaf", "ca": "/root", "key_type": given::QUICK_KEY},
+        "parameters": {"common_name": "leaf", "ca": "/root", "key_type": QUICK_KEY},
     });
     server.post("/api/v1/data", body).await.expect(200);
     let version = root.versions().await[0].clone();
@@ -216,7 +214,7 @@ async fn root_and_leaf(server: &Server) -> (Certificate<'_>, Value) {
 /// Asserts that a certificate has this many versions, and that the newest is active and has the certificate and private
 /// key of the previous version, with these CAs.
 async fn assert_child(server: &Server, name: &str, count: usize, authorities: &[&Value]) {
-    let versions = given::versions(server, name).await;
+    let versions = server.versions(name).await;
     assert_eq!(versions.len(), count, "{name}");
     let (newest, before) = (&versions[0], &versions[1]);
     for field in ["certificate", "private_key"] {
@@ -255,7 +253,7 @@ async fn each_rotation_step_returns_the_cas_to_trust() {
     root.move_transitional(old["id"].clone()).await.expect(200);
     assert_child(&server, "/leaf", 3, &[&old, &new]).await;
     server.bulk_regenerate("/root").await.expect(200);
-    let regenerated = given::versions(&server, "/leaf").await;
+    let regenerated = server.versions("/leaf").await;
     assert_eq!(regenerated.len(), 4);
     let both = both(&certificate(&new), &certificate(&old));
     assert_eq!(ca(&regenerated[0]), both);
@@ -268,12 +266,11 @@ async fn a_transitional_ca_version_adds_a_version_to_each_child() {
     let server = server(CONCATENATED).await;
     let (root, old) = root_and_leaf(&server).await;
     let other = external_certificates::authority("root");
-    let value = json!({"certificate": other.certificate, "private_key": other.private_key});
-    let body = json!({"value": value, "transitional": true});
+    let body = json!({"value": other.value(), "transitional": true});
     let added = root.add_version(body).await.expect(200).json();
     assert_eq!(added["transitional"], true);
     assert_child(&server, "/leaf", 2, &[&old, &added]).await;
-    let versions = given::versions(&server, "/root").await;
+    let versions = server.versions("/root").await;
     assert_eq!(versions[0]["id"], added["id"]);
     assert_eq!(versions.len(), 2);
 }
@@ -306,7 +303,7 @@ async fn only_deleting_the_transitional_version_adds_child_versions() {
     for (version, count) in [(&first, 2), (&transitional, 3)] {
         let deleted = root.delete_version(&given::id(version)).await;
         deleted.expect(200);
-        assert_eq!(given::versions(&server, "/leaf").await.len(), count);
+        assert_eq!(server.versions("/leaf").await.len(), count);
     }
     assert_child(&server, "/leaf", 3, &[&first]).await;
 }
@@ -322,9 +319,9 @@ async fn only_certificates_that_the_ca_signed_get_a_version() {
         ("/moved", json!({"ca": "/root"})),
         ("/elsewhere", json!({"ca": "/other"})),
     ] {
-        generate_certificate(&server, name, parameters).await;
+        server.issued(name, parameters).await;
     }
-    generate_certificate(&server, "/moved", json!({"ca": "/other"})).await;
+    server.issued("/moved", json!({"ca": "/other"})).await;
     let new = make_transitional(&root).await;
     assert_child(&server, "/leaf", 2, &[&old, &new]).await;
     assert_child(&server, "/middle", 2, &[&old, &new]).await;
@@ -335,7 +332,7 @@ async fn only_certificates_that_the_ca_signed_get_a_version() {
         ("/elsewhere", 1),
         ("/moved", 2),
     ] {
-        let versions = given::versions(&server, name).await;
+        let versions = server.versions(name).await;
         assert_eq!(versions.len(), count, "{name}");
     }
 }
@@ -351,7 +348,7 @@ async fn a_step_of_its_ca_does_not_undo_the_rotation_of_a_child() {
     assert_eq!(leaf.versions().await.len(), 2);
     leaf.move_transitional(old).await.expect(200);
     leaf.move_transitional(Value::Null).await.expect(200);
-    let active = given::newest(&server, "/leaf").await;
+    let active = server.newest("/leaf").await;
     assert_eq!(certificate(&active), certificate(&new));
 }
 
@@ -363,9 +360,9 @@ async fn a_second_transitional_version_is_400_and_changes_no_child() {
     let other = external_certificates::authority("root");
     let body = json!({"value": {"certificate": other.certificate}, "transitional": true});
     root.add_version(body).await.expect(400).error();
-    let leaf = given::newest(&server, "/leaf").await["id"].clone();
+    let leaf = server.newest("/leaf").await["id"].clone();
     root.move_transitional(leaf).await.expect(400).error();
-    assert_eq!(given::versions(&server, "/leaf").await.len(), 2);
+    assert_eq!(server.versions("/leaf").await.len(), 2);
 }
 
 #[tokio::test]
@@ -374,7 +371,7 @@ async fn unchanged_cas_or_a_disabled_setting_add_no_version() {
     let (root, _) = root_and_leaf(&on).await;
     root.regenerate(json!({})).await.expect(200);
     on.regenerate("/root").await.expect(200);
-    assert_eq!(given::versions(&on, "/leaf").await.len(), 1);
+    assert_eq!(on.versions("/leaf").await.len(), 1);
 
     let off = Server::reused().await;
     let (root, old) = root_and_leaf(&off).await;
@@ -382,5 +379,5 @@ async fn unchanged_cas_or_a_disabled_setting_add_no_version() {
     for version in [old["id"].clone(), Value::Null] {
         root.move_transitional(version).await.expect(200);
     }
-    assert_eq!(given::versions(&off, "/leaf").await.len(), 1);
+    assert_eq!(off.versions("/leaf").await.len(), 1);
 }

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use crate::{
     certificates::Certificate,
     external_certificates,
-    given::{self, generate_certificate},
     keys::{certificate_days, with_certificate},
 };
 
@@ -52,7 +51,7 @@ const CONCATENATED: &str = "concatenate_cas = true";
 async fn a_minimum_may_be_3650_days() {
     let lines = "ca_minimum_duration_in_days = 3650\nleaf_minimum_duration_in_days = 3650";
     let server = server(lines).await;
-    let own = given::generate_certificate(&server, "/own", json!({"self_sign": true})).await;
+    let own = server.issued("/own", json!({"self_sign": true})).await;
     assert_eq!(own["duration_used"], 3650);
 }
 
@@ -70,7 +69,7 @@ fn assert_used(version: &Value, used: i64, is_overridden: bool) {
 #[tokio::test]
 async fn a_raised_duration_is_reported_in_the_generate_response() {
     let server = server(MINIMUMS).await;
-    let root = generate_certificate(&server, "/root", json!({"is_ca": true})).await;
+    let root = server.issued("/root", json!({"is_ca": true})).await;
     assert_used(&root, 1000, true);
     for (name, parameters, used, is_overridden) in [
         ("/a", json!({"ca": "/root", "duration": 30}), 90, true),
@@ -87,7 +86,7 @@ async fn a_raised_duration_is_reported_in_the_generate_response() {
         ),
         ("/h", json!({"is_ca": true, "duration": 1001}), 1001, false),
     ] {
-        let version = generate_certificate(&server, name, parameters).await;
+        let version = server.issued(name, parameters).await;
         assert_used(&version, used, is_overridden);
     }
 }
@@ -106,14 +105,14 @@ async fn a_minimum_does_not_correct_an_invalid_duration() {
 async fn repeating_a_request_below_the_minimum_converges() {
     let server = server(MINIMUMS).await;
     let parameters = |days: u32| json!({"self_sign": true, "duration": days});
-    let first = generate_certificate(&server, "/own", parameters(30)).await;
+    let first = server.issued("/own", parameters(30)).await;
     for days in [30, 31, 90] {
-        let kept = generate_certificate(&server, "/own", parameters(days)).await;
+        let kept = server.issued("/own", parameters(days)).await;
         assert_eq!(kept["id"], first["id"], "{days}");
         assert_eq!(kept["duration_used"], 0);
         assert_eq!(kept["duration_overridden"], false);
     }
-    let longer = generate_certificate(&server, "/own", parameters(91)).await;
+    let longer = server.issued("/own", parameters(91)).await;
     assert_ne!(longer["id"], first["id"]);
 }
 
@@ -128,7 +127,7 @@ async fn every_way_to_regenerate_raises_an_inherited_duration() {
         ("/bulk", json!({"ca": "/other", "duration": 30})),
         ("/converged", json!({"self_sign": true, "duration": 30})),
     ] {
-        generate_certificate(&server, name, parameters).await;
+        server.issued(name, parameters).await;
     }
     let server = Server::start_in(server.stop().await, &options(MINIMUMS)).await;
     let root = server.regenerated("/root").await;
@@ -141,10 +140,10 @@ async fn every_way_to_regenerate_raises_an_inherited_duration() {
     let version = server.post("/api/v1/data", body).await.expect(200).json();
     assert_used(&version, 90, true);
     server.bulk_regenerate("/other").await.expect(200);
-    let bulk = given::newest(&server, "/bulk").await;
+    let bulk = server.newest("/bulk").await;
     assert_eq!(days(&bulk), 90);
     let parameters = json!({"self_sign": true, "duration": 30});
-    let version = generate_certificate(&server, "/converged", parameters).await;
+    let version = server.issued("/converged", parameters).await;
     assert_used(&version, 90, true);
 }
 
@@ -153,7 +152,7 @@ async fn regenerating_by_id_raises_inherited_and_requested_durations() {
     let server = Server::start().await;
     for name in ["/own", "/other"] {
         let parameters = json!({"self_sign": true, "duration": 30});
-        generate_certificate(&server, name, parameters).await;
+        server.issued(name, parameters).await;
     }
     let server = Server::start_in(server.stop().await, &options(MINIMUMS)).await;
     let own = Certificate::named(&server, "/own").await;
@@ -175,7 +174,7 @@ async fn regenerating_by_id_raises_inherited_and_requested_durations() {
 async fn without_minimums_nothing_is_raised() {
     let server = Server::reused().await;
     let parameters = json!({"self_sign": true, "duration": 1});
-    let version = generate_certificate(&server, "/own", parameters).await;
+    let version = server.issued("/own", parameters).await;
     assert_used(&version, 1, false);
 }
 
@@ -209,7 +208,7 @@ async fn a_ca_without_requested_usages_gets_the_defaults() {
         ),
         ("/leaf", json!({"ca": "/root"}), ""),
     ] {
-        let version = generate_certificate(&server, name, parameters).await;
+        let version = server.issued(name, parameters).await;
         assert_eq!(usage(&version), expected, "{name}");
     }
 }
@@ -218,15 +217,15 @@ async fn a_ca_without_requested_usages_gets_the_defaults() {
 async fn converge_compares_with_the_defaults_applied() {
     let server = server(ON).await;
     let without = json!({"is_ca": true});
-    let first = generate_certificate(&server, "/root", without.clone()).await;
+    let first = server.issued("/root", without.clone()).await;
     let mut with = without.clone();
     with["key_usage"] = json!(["crl_sign", "key_cert_sign"]);
     for parameters in [without, with] {
-        let kept = generate_certificate(&server, "/root", parameters).await;
+        let kept = server.issued("/root", parameters).await;
         assert_eq!(kept["id"], first["id"]);
     }
     let other = json!({"is_ca": true, "key_usage": ["crl_sign"]});
-    let written = generate_certificate(&server, "/root", other).await;
+    let written = server.issued("/root", other).await;
     assert_ne!(written["id"], first["id"]);
 }
 
@@ -234,12 +233,13 @@ async fn converge_compares_with_the_defaults_applied() {
 async fn regenerating_a_set_ca_adds_the_defaults() {
     let off = Server::start().await;
     let root = json!({"is_ca": true});
-    let generated = generate_certificate(&off, "/generated", root).await;
+    let generated = off.issued("/generated", root).await;
     assert_eq!(usage(&generated), "");
-    given::set(&off, "/set", "certificate", generated["value"].clone()).await;
+    off.stored("/set", "certificate", generated["value"].clone())
+        .await;
     let elsewhere = external_certificates::authority("elsewhere");
-    let value = json!({"certificate": elsewhere.certificate});
-    given::set(&off, "/elsewhere", "certificate", value).await;
+    off.stored("/elsewhere", "certificate", elsewhere.public())
+        .await;
     let server = Server::start_in(off.stop().await, &options(ON)).await;
     for name in ["/generated", "/set", "/elsewhere"] {
         let version = server.regenerated(name).await;
@@ -254,7 +254,7 @@ async fn regenerating_by_id_in_bulk_or_through_data_adds_defaults() {
         let parameters = json!({
             "common_name": name, "is_ca": true, "ca": ca, "key_type": "ecdsa-p256",
         });
-        given::generate(&off, name, "certificate", parameters).await;
+        off.generated(name, "certificate", parameters).await;
     }
     let server = Server::start_in(off.stop().await, &options(ON)).await;
     let root = Certificate::named(&server, "/root").await;
@@ -265,7 +265,7 @@ async fn regenerating_by_id_in_bulk_or_through_data_adds_defaults() {
     let version = server.post("/api/v1/data", body).await.expect(200).json();
     assert_eq!(usage(&version), DEFAULT);
     server.bulk_regenerate("/root").await.expect(200);
-    let versions = given::versions(&server, "/middle").await;
+    let versions = server.versions("/middle").await;
     let usages: Vec<String> = versions.iter().map(usage).collect();
     assert_eq!(usages, [DEFAULT, ""]);
 }

@@ -20,7 +20,8 @@ async fn server_with_svid() -> ReusedServer {
     let server = Server::reused_with(&options).await;
     let parameters = json!({"is_ca": true, "key_usage": ["key_cert_sign"]});
     Certificate::generate(&server, "/root", parameters).await;
-    given::generate(&server, "/svid", SVID, json!({"ca": "/root"})).await;
+    let parameters = json!({"ca": "/root"});
+    server.generated("/svid", SVID, parameters).await;
     server
 }
 
@@ -58,7 +59,7 @@ async fn a_certificate_of_another_type_is_listed_only_on_request() {
         ["name", "id", "type", "versions", "signed_by", "signs"]
     );
     let record = &summary(&server, "/root").await["issued"][0];
-    let newest = given::newest(&server, "/svid").await;
+    let newest = server.newest("/svid").await;
     assert_eq!(
         svid["versions"],
         json!([{
@@ -80,8 +81,9 @@ const SUMMARY_WITH_ISSUED: [&str; 6] = ["name", "id", "versions", "signed_by", "
 #[tokio::test]
 async fn another_type_is_found_by_name_only_on_request() {
     let server = server_with_svid().await;
-    given::set(&server, "/plain", SVID, json!({"x509_svid_key": "key"})).await;
-    given::set_value(&server, "/value", "v").await;
+    let value = json!({"x509_svid_key": "key"});
+    server.stored("/plain", SVID, value).await;
+    server.set_value("/value", "v").await;
     let all = listed(&server, "?all_types=true").await;
     assert_eq!(names(&all), ["/svid", "/root"]);
     let by_name = listed(&server, "?name=SVID&all_types=1").await;
@@ -106,10 +108,12 @@ async fn another_type_is_found_by_name_only_on_request() {
 async fn a_set_value_is_listed_with_the_expiry_of_its_certificate() {
     let server = server_with_svid().await;
     let external = authority_for_days("external", 20_000);
-    given::set(&server, "/set", SVID, svid_value(&external.certificate)).await;
+    server
+        .stored("/set", SVID, svid_value(&external.certificate))
+        .await;
     let set = listed(&server, "?all_types=true").await.swap_remove(0);
     assert_eq!(set["name"], "/set");
-    let same = json!({"certificate": external.certificate});
+    let same = external.public();
     let same = Certificate::set(&server, "/same", same).await;
     let same = same.versions().await.swap_remove(0);
     for mark in [
@@ -126,14 +130,15 @@ async fn a_set_value_is_listed_with_the_expiry_of_its_certificate() {
     let days_left = (expires_at - Utc::now()).num_days();
     let find = async |days: i64| {
         let query = format!("path=/&expires-within-days={days}");
-        given::found_names(&server, &query).await
+        server.found_names(&query).await
     };
     assert!(!find(days_left - 1).await.contains(&"/set".to_owned()));
     assert!(find(days_left + 1).await.contains(&"/set".to_owned()));
     // A value without a certificate is not listed.
-    given::set(&server, "/set", SVID, json!({"x509_svid_key": "key"})).await;
+    let value = json!({"x509_svid_key": "key"});
+    server.stored("/set", SVID, value).await;
     assert!(!names(&listed(&server, "?all_types=true").await).contains(&"/set"));
-    server.run_command(&["check"]).expect(0);
+    server.run_command("check").expect(0);
 }
 
 #[tokio::test]
@@ -168,23 +173,17 @@ async fn a_malformed_certificate_in_a_declared_field_is_400() {
         assert!(error.starts_with("x509_svid "), "{error}");
         error.assert_lacks(certificate);
     }
-    given::set(&server, "/empty", SVID, svid_value("")).await;
-    assert_eq!(
-        names(&listed(&server, "?all_types=true").await),
-        ["/svid", "/root"]
-    );
+    server.stored("/empty", SVID, svid_value("")).await;
+    let all = listed(&server, "?all_types=true").await;
+    assert_eq!(names(&all), ["/svid", "/root"]);
 }
 
 #[tokio::test]
 async fn certificates_are_counted_by_type() {
     let server = server_with_svid().await;
-    given::set(
-        &server,
-        "/expired",
-        SVID,
-        svid_value(&expired_certificate()),
-    )
-    .await;
+    server
+        .stored("/expired", SVID, svid_value(&expired_certificate()))
+        .await;
     let scrape = server.scrape().await;
     for (credential_type, days_left, number) in [
         ("certificate", "365", 1.0),

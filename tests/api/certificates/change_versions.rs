@@ -34,10 +34,8 @@ async fn an_added_version_is_stored_unchanged_as_the_newest() {
     assert_eq!(version["transitional"], false);
     let versions = certificate.versions().await;
     assert_eq!((versions.len(), &versions[0]), (2, &version));
-    let by_id = server
-        .get(&format!("/api/v1/data/{}", given::id(&version)))
-        .await;
-    assert_eq!(by_id.expect(200).json(), version);
+    let by_id = format!("/api/v1/data/{}", given::id(&version));
+    assert_eq!(server.get_json(&by_id).await, version);
 }
 
 #[tokio::test]
@@ -46,28 +44,17 @@ async fn flags_derive_from_the_certificate_and_generated_is_omitted() {
     let certificate = given_certificate(&server).await;
     let root = authority("root");
     let leaf = root.sign_leaf("leaf");
-    for (value, is_authority, is_self_signed, signer) in [
-        (json!({"certificate": root.certificate}), true, true, "/a"),
-        (
-            json!({"certificate": leaf.certificate, "ca": root.certificate}),
-            false,
-            false,
-            "",
-        ),
-        (
-            json!({
-                "certificate": leaf.certificate, "ca": "", "private_key": "",
-                "certificate_authority": true, "self_signed": true, "generated": true, "transitional": true,
-            }),
-            false,
-            false,
-            "",
-        ),
-    ] {
+    let by_root = json!({"certificate": leaf.certificate, "ca": root.certificate});
+    let with_flags = json!({
+        "certificate": leaf.certificate, "ca": "", "private_key": "",
+        "certificate_authority": true, "self_signed": true, "generated": true, "transitional": true,
+    });
+    for (value, is_root) in [(root.public(), true), (by_root, false), (with_flags, false)] {
         let body = json!({"value": value});
         let version = certificate.add_version(body).await.expect(200).json();
-        assert_eq!(version["certificate_authority"], is_authority, "{value}");
-        assert_eq!(version["self_signed"], is_self_signed, "{value}");
+        assert_eq!(version["certificate_authority"], is_root, "{value}");
+        assert_eq!(version["self_signed"], is_root, "{value}");
+        let signer = if is_root { "/a" } else { "" };
         assert_eq!(version["transitional"], false, "{value}");
         assert_eq!(version.get("generated"), None, "{value}");
         assert!(version["expiry_date"].is_string(), "{value}");
@@ -80,13 +67,8 @@ async fn ca_name_is_resolved_and_checked_as_on_set() {
     let server = Server::reused().await;
     let certificate = given_certificate(&server).await;
     let root = authority("root");
-    Certificate::set(&server, "/Root", json!({"certificate": root.certificate})).await;
-    Certificate::set(
-        &server,
-        "/leaf",
-        json!({"certificate": self_signed_leaf("x").certificate}),
-    )
-    .await;
+    Certificate::set(&server, "/Root", root.public()).await;
+    Certificate::set(&server, "/leaf", self_signed_leaf("x").public()).await;
     let leaf = root.sign_leaf("leaf").certificate;
     let body = json!({"value": {"ca_name": "root", "certificate": leaf}});
     let version = certificate.add_version(body).await.expect(200).json();
@@ -95,12 +77,13 @@ async fn ca_name_is_resolved_and_checked_as_on_set() {
     assert_eq!(summary(&server, "/a").await["signed_by"], "/Root");
     assert_eq!(summary(&server, "/Root").await["signs"], json!(["/a"]));
     let stranger = authority("root").sign_leaf("leaf").certificate;
+    let ca = &root.certificate;
     for (value, status) in [
         (json!({"ca_name": "/absent", "certificate": leaf}), 404),
         (json!({"ca_name": "/leaf", "certificate": leaf}), 400),
         (json!({"ca_name": "/root", "certificate": stranger}), 400),
         (
-            json!({"ca_name": "/root", "ca": root.certificate, "certificate": leaf}),
+            json!({"ca_name": "/root", "ca": ca, "certificate": leaf}),
             400,
         ),
     ] {
@@ -132,6 +115,26 @@ async fn only_one_version_may_be_added_as_transitional() {
     assert_eq!(version["transitional"], false);
 }
 
+const REFUSED: &str = r#"
+    400 POST PATH {"value": null} => value
+    400 POST PATH {"value": "text"} => value
+    400 POST PATH {"value": {}} => certificate
+    400 POST PATH {"value": {"ca": PEM}} => certificate is required
+    400 POST PATH {"value": {"certificate": "", "private_key": OWN KEY}} => certificate is required
+    400 POST PATH {"value": {"ca_name": "/a"}} => certificate is required
+    400 POST PATH {"value": {"certificate": 1}} => certificate
+    400 POST PATH {"value": {"certificate": "text"}} => certificate
+    400 POST PATH {"value": {"certificate": PEM, "ca": OTHER CA}} => ca
+    400 POST PATH {"value": {"certificate": PEM, "private_key": OTHER KEY}} => private_key
+    422 POST PATH {"value": {"certificate": PEM, "unknown": 1}} => unknown
+    400 POST PATH []
+    400 POST PATH {} => value
+    400 POST PATH {"value": {"certificate": PEM}, "transitional": "maybe"} => transitional
+    400 POST PATH {"value": {"certificate": PEM}, "transitional": null} => transitional
+    422 POST PATH {"value": {"certificate": PEM}, "metadata": {}} => metadata
+    422 POST PATH {"value": {"certificate": PEM}, "unknown": 1} => unknown
+"#;
+
 #[tokio::test]
 async fn invalid_bodies_are_refused_and_add_no_version() {
     let server = Server::reused().await;
@@ -139,55 +142,16 @@ async fn invalid_bodies_are_refused_and_add_no_version() {
     let root = authority("root");
     let pem = &root.certificate;
     let before = ids(&certificate.versions().await);
-    let required = "certificate is required";
-    for (value, status, named) in [
-        (Value::Null, 400, "value"),
-        (json!("text"), 400, "value"),
-        (json!({}), 400, "certificate"),
-        (json!({"ca": pem}), 400, required),
-        (
-            json!({"certificate": "", "private_key": root.private_key}),
-            400,
-            required,
-        ),
-        (json!({"ca_name": "/a"}), 400, required),
-        (json!({"certificate": 1}), 400, "certificate"),
-        (json!({"certificate": "text"}), 400, "certificate"),
-        (
-            json!({"certificate": pem, "ca": authority("root").certificate}),
-            400,
-            "ca",
-        ),
-        (
-            json!({"certificate": pem, "private_key": another_private_key()}),
-            400,
-            "private_key",
-        ),
-        (json!({"certificate": pem, "unknown": 1}), 422, "unknown"),
-    ] {
-        let response = certificate.add_version(json!({"value": value})).await;
-        response.expect_error(status, named);
-    }
-    let value = json!({"certificate": pem});
-    for (body, status, named) in [
-        (json!([]), 400, ""),
-        (json!({}), 400, "value"),
-        (
-            json!({"value": value, "transitional": "maybe"}),
-            400,
-            "transitional",
-        ),
-        (
-            json!({"value": value, "transitional": null}),
-            400,
-            "transitional",
-        ),
-        (json!({"value": value, "metadata": {}}), 422, "metadata"),
-        (json!({"value": value, "unknown": 1}), 422, "unknown"),
-    ] {
-        let response = certificate.add_version(body.clone()).await;
-        response.expect_error(status, named);
-    }
+    let table = REFUSED
+        .replace("PATH", &certificate.path("versions"))
+        .replace("PEM", &json!(pem).to_string())
+        .replace(
+            "OTHER CA",
+            &json!(authority("root").certificate).to_string(),
+        )
+        .replace("OWN KEY", &json!(root.private_key).to_string())
+        .replace("OTHER KEY", &json!(another_private_key()).to_string());
+    given::assert_refused(&server, &table).await;
     assert_eq!(ids(&certificate.versions().await), before);
 }
 
@@ -234,7 +198,7 @@ async fn deleting_a_version_returns_and_removes_it() {
 
     let deleted = certificate.delete_version(&given::id(&newest)).await;
     assert_eq!(deleted.expect(200).json(), newest);
-    assert_eq!(given::versions(&server, "/a").await.first(), Some(&oldest));
+    assert_eq!(server.versions("/a").await.first(), Some(&oldest));
     assert_eq!(certificate.versions().await.len(), 1);
     assert_eq!(certificate.current().await, [oldest]);
 }
@@ -258,7 +222,7 @@ async fn an_absent_version_or_one_of_another_credential_is_404() {
     let server = Server::reused().await;
     let certificate = Certificate::set_times(&server, "/a", 3).await;
     let other = Certificate::set_times(&server, "/other", 2).await;
-    let value = given::set_value(&server, "/value", "text").await;
+    let value = server.set_value("/value", "text").await;
     let gone = given::id(&certificate.versions().await[0]);
     certificate.delete_version(&gone).await.expect(200);
     for version in [
@@ -272,35 +236,27 @@ async fn an_absent_version_or_one_of_another_credential_is_404() {
         "%FF".to_owned(),
     ] {
         let response = certificate.delete_version(&version).await;
-        assert_eq!(response.status, 404, "{version}: {response:?}");
-        let names_version = response.error().contains("no version with this id");
-        assert_eq!(
-            names_version,
-            version.len() == 36,
-            "{version}: {response:?}"
-        );
+        let error = response.expect(404).error();
+        let names_version = error.contains("no version with this id");
+        assert_eq!(names_version, version.len() == 36, "{version}: {error}");
     }
     assert_eq!(certificate.versions().await.len(), 2);
     assert_eq!(other.versions().await.len(), 2);
-    assert_eq!(given::versions(&server, "/value").await, [value]);
+    assert_eq!(server.versions("/value").await, [value]);
 }
 
 #[tokio::test]
 async fn deleting_the_transitional_version_allows_another() {
     let server = Server::reused().await;
     let certificate = Certificate::set_times(&server, "/a", 1).await;
-    let body = json!({
-        "value": {"certificate": authority("next").certificate}, "transitional": true,
-    });
+    let body = json!({"value": authority("next").public(), "transitional": true});
     let response = certificate.add_version(body.clone()).await;
     let first = response.expect(200).json();
     let deleted = certificate.delete_version(&given::id(&first)).await;
     assert_eq!(deleted.expect(200).json(), first);
     let second = certificate.add_version(body).await.expect(200).json();
-    assert_eq!(
-        transitional(&certificate.versions().await),
-        [given::id(&second)]
-    );
+    let flagged = transitional(&certificate.versions().await);
+    assert_eq!(flagged, [given::id(&second)]);
 }
 
 // `PUT /api/v1/certificates/{certificate_id}/update_transitional_version`.
@@ -321,36 +277,27 @@ async fn with_versions<'a>(
 async fn the_flag_moves_from_one_version_to_another() {
     let server = Server::reused().await;
     let (certificate, versions) = with_versions(&server, "/a", 3).await;
+    let at = |indices: &[usize]| -> Vec<String> {
+        indices
+            .iter()
+            .map(|index| versions[*index].clone())
+            .collect()
+    };
     for (moved, responded) in [
-        (json!(versions[0]), vec![&versions[2], &versions[0]]),
-        (json!(versions[1]), vec![&versions[2], &versions[1]]),
-        (json!(versions[1]), vec![&versions[2], &versions[1]]),
-        (json!(versions[2]), vec![&versions[1], &versions[2]]),
-        (Value::Null, vec![&versions[2]]),
-        (Value::Null, vec![&versions[2]]),
-        (json!("latest"), vec![&versions[1], &versions[2]]),
+        (json!(versions[0]), at(&[2, 0])),
+        (json!(versions[1]), at(&[2, 1])),
+        (json!(versions[1]), at(&[2, 1])),
+        (json!(versions[2]), at(&[1, 2])),
+        (Value::Null, at(&[2])),
+        (Value::Null, at(&[2])),
+        (json!("latest"), at(&[1, 2])),
     ] {
-        let response = certificate
-            .move_transitional(moved.clone())
-            .await
-            .expect(200);
-        let current = array(&response);
-        assert_eq!(
-            ids(&current).iter().collect::<Vec<_>>(),
-            responded,
-            "{moved}"
-        );
-        let flagged = if moved.is_null() {
-            &[]
-        } else {
-            &responded[1..]
-        };
+        let response = certificate.move_transitional(moved.clone()).await;
+        let current = array(&response.expect(200));
+        assert_eq!(ids(&current), responded, "{moved}");
+        // Only the second version in the response has the flag.
         let all = certificate.versions().await;
-        assert_eq!(
-            transitional(&all).iter().collect::<Vec<_>>(),
-            flagged,
-            "{moved}"
-        );
+        assert_eq!(transitional(&all), responded[1..], "{moved}");
         assert_eq!(certificate.current().await, current, "{moved}");
         assert!(current[0]["value"]["private_key"].is_string());
     }
@@ -372,15 +319,10 @@ async fn latest_means_the_newest_version_with_a_certificate() {
     let server = Server::reused().await;
     let (certificate, versions) = with_versions(&server, "/a", 2).await;
     let without = json!({"private_key": authority("x").private_key});
-    let newest = given::set(&server, "/a", "certificate", without.clone()).await;
-    let response = certificate
-        .move_transitional(json!("latest"))
-        .await
-        .expect(200);
-    assert_eq!(
-        ids(&array(&response)),
-        [given::id(&newest), versions[1].clone()]
-    );
+    let newest = server.stored("/a", "certificate", without.clone()).await;
+    let response = certificate.move_transitional(json!("latest")).await;
+    let current = ids(&array(&response.expect(200)));
+    assert_eq!(current, [given::id(&newest), versions[1].clone()]);
 
     let bare = Certificate::set(&server, "/bare", without).await;
     let response = bare.move_transitional(json!("latest")).await;
@@ -395,20 +337,21 @@ async fn a_version_of_another_certificate_cannot_be_transitional() {
     let response = certificate.move_transitional(json!(versions[0])).await;
     response.expect(200);
     let (other, others) = with_versions(&server, "/other", 1).await;
-    let value = given::set_value(&server, "/value", "text").await;
+    let value = server.set_value("/value", "text").await;
     let before = certificate.versions().await;
-    for version in [
-        others[0].clone(),
-        other.id.clone(),
-        certificate.id.clone(),
-        given::id(&value),
-        "8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9".to_owned(),
-        "Latest".to_owned(),
-        "null".to_owned(),
-        "x".to_owned(),
-        String::new(),
-    ] {
-        let response = certificate.move_transitional(json!(version)).await;
+    let unknown = "8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9";
+    for version in given::each(json!([
+        others[0],
+        other.id,
+        certificate.id,
+        value["id"],
+        unknown,
+        "Latest",
+        "null",
+        "x",
+        ""
+    ])) {
+        let response = certificate.move_transitional(version.clone()).await;
         response.expect_error(400, "version");
         assert_eq!(certificate.versions().await, before, "{version}");
     }
@@ -421,19 +364,16 @@ async fn invalid_bodies_are_refused_and_do_not_move_the_flag() {
     let (certificate, versions) = with_versions(&server, "/a", 2).await;
     let response = certificate.move_transitional(json!(versions[0])).await;
     response.expect(200);
-    for (body, status, named) in [
-        (json!({"version": 1}), 400, "version"),
-        (json!({"version": true}), 400, "version"),
-        (json!({"version": []}), 400, "version"),
-        (json!({"version": null, "unknown": 1}), 422, "unknown"),
-        (json!([]), 400, ""),
-        (Value::Null, 400, ""),
-    ] {
-        let response = certificate.update_transitional_version(body.clone()).await;
-        response.expect_error(status, named);
-    }
-    assert_eq!(
-        transitional(&certificate.versions().await),
-        [versions[0].clone()]
-    );
+    let table = r#"
+        400 PUT PATH {"version": 1} => version
+        400 PUT PATH {"version": true} => version
+        400 PUT PATH {"version": []} => version
+        422 PUT PATH {"version": null, "unknown": 1} => unknown
+        400 PUT PATH []
+        400 PUT PATH null
+    "#;
+    let path = certificate.path("update_transitional_version");
+    given::assert_refused(&server, &table.replace("PATH", &path)).await;
+    let flagged = transitional(&certificate.versions().await);
+    assert_eq!(flagged, [versions[0].clone()]);
 }

@@ -62,10 +62,8 @@ async fn one_of_many_concurrent_transitional_versions_is_added() {
     for _ in 0..10 {
         let request = (Method::POST, certificate.path("versions"), body.clone());
         let responses = at_once(&server, vec![request; 8]).await;
-        assert_eq!(
-            statuses(&responses),
-            [200, 400, 400, 400, 400, 400, 400, 400]
-        );
+        let actual = statuses(&responses);
+        assert_eq!(actual, [200, 400, 400, 400, 400, 400, 400, 400]);
         assert_eq!(transitional(&certificate.versions().await).len(), 1);
         certificate.move_transitional(Value::Null).await.expect(200);
     }
@@ -99,7 +97,7 @@ async fn simultaneous_deletions_of_all_versions_leave_one() {
     let server = Server::reused().await;
     let value = json!({"certificate": authority("root").certificate});
     for _ in 0..8 {
-        given::set(&server, "/a", "certificate", value.clone()).await;
+        server.stored("/a", "certificate", value.clone()).await;
     }
     let certificate = Certificate::named(&server, "/a").await;
     let versions = certificate.versions().await;
@@ -108,10 +106,8 @@ async fn simultaneous_deletions_of_all_versions_leave_one() {
         (Method::DELETE, path, Value::Null)
     });
     let responses = at_once(&server, requests.collect()).await;
-    assert_eq!(
-        statuses(&responses),
-        [200, 200, 200, 200, 200, 200, 200, 400]
-    );
+    let actual = statuses(&responses);
+    assert_eq!(actual, [200, 200, 200, 200, 200, 200, 200, 400]);
     assert_eq!(certificate.versions().await.len(), 1);
 }
 

@@ -34,7 +34,7 @@ impl<'a> Certificate<'a> {
 
     /// Generates a certificate, with a default common name and key type.
     pub(crate) async fn generate(server: &'a Server, name: &str, parameters: Value) -> Self {
-        given::generate_certificate(server, name, parameters).await;
+        server.issued(name, parameters).await;
         Self::named(server, name).await
     }
 
@@ -44,16 +44,15 @@ impl<'a> Certificate<'a> {
     }
 
     pub(crate) async fn set(server: &'a Server, name: &str, value: Value) -> Self {
-        given::set(server, name, "certificate", value).await;
+        server.stored(name, "certificate", value).await;
         Self::named(server, name).await
     }
 
     /// Sets a CA this many times.
     async fn set_times(server: &'a Server, name: &str, count: usize) -> Self {
-        let root = external_certificates::authority("root");
-        let value = json!({"certificate": root.certificate, "private_key": root.private_key});
+        let value = external_certificates::authority("root").value();
         for _ in 0..count {
-            given::set(server, name, "certificate", value.clone()).await;
+            server.stored(name, "certificate", value.clone()).await;
         }
         Self::named(server, name).await
     }
@@ -65,13 +64,8 @@ impl<'a> Certificate<'a> {
 
     /// Moves the transitional flag to the given `version`.
     pub(crate) async fn move_transitional(&self, version: Value) -> Response {
-        self.update_transitional_version(json!({"version": version}))
-            .await
-    }
-
-    /// Sends a body to the endpoint that moves the transitional flag.
-    async fn update_transitional_version(&self, body: Value) -> Response {
         let path = self.path("update_transitional_version");
+        let body = json!({"version": version});
         self.server.put(&path, body).await
     }
 
@@ -86,11 +80,8 @@ impl<'a> Certificate<'a> {
     }
 
     async fn versions_where(&self, query: &str) -> Vec<Value> {
-        let response = self
-            .server
-            .get(&self.path(&format!("versions{query}")))
-            .await;
-        array(&response.expect(200))
+        let path = self.path(&format!("versions{query}"));
+        array(&self.server.get(&path).await.expect(200))
     }
 
     /// Adds a version with a given certificate.
@@ -127,8 +118,8 @@ pub(crate) fn assert_signed_by(version: &Value, authority: &Value) {
 }
 
 async fn summary(server: &Server, name: &str) -> Value {
-    let response = server.get(&format!("{CERTIFICATES}?name={name}")).await;
-    let summaries = response.expect(200).json()["certificates"].clone();
+    let path = format!("{CERTIFICATES}?name={name}");
+    let summaries = server.get_json(&path).await["certificates"].take();
     assert_eq!(summaries.as_array().unwrap().len(), 1);
     summaries[0].clone()
 }
@@ -154,22 +145,15 @@ fn requests(certificate_id: &str, version_id: &str) -> Vec<(Method, String, Valu
     let path = |below: &str| format!("{CERTIFICATES}/{certificate_id}/{below}");
     let certificate = external_certificates::authority("x").certificate;
     let new = json!({"value": {"certificate": certificate}});
-    let moved = json!({"version": version_id});
+    let one = path(&format!("versions/{version_id}"));
+    let flag = path("update_transitional_version");
     vec![
         (Method::GET, path("versions"), Value::Null),
         (Method::GET, path("versions?current=true"), Value::Null),
         (Method::POST, path("versions"), new),
-        (
-            Method::DELETE,
-            path(&format!("versions/{version_id}")),
-            Value::Null,
-        ),
+        (Method::DELETE, one, Value::Null),
         (Method::POST, path("regenerate"), json!({})),
-        (Method::PUT, path("update_transitional_version"), moved),
-        (
-            Method::PUT,
-            path("update_transitional_version"),
-            json!({"version": null}),
-        ),
+        (Method::PUT, flag.clone(), json!({"version": version_id})),
+        (Method::PUT, flag, json!({"version": null})),
     ]
 }

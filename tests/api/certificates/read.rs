@@ -31,10 +31,8 @@ async fn a_summary_lists_the_versions_newest_first_with_their_fields() {
     let body = json!({"set_as_transitional": true});
     root.regenerate(body).await.expect(200);
     let listed = summary(&server, "/Root").await;
-    assert_eq!(
-        given::fields(&listed),
-        ["name", "id", "versions", "signed_by", "signs"]
-    );
+    let actual = given::fields(&listed);
+    assert_eq!(actual, ["name", "id", "versions", "signed_by", "signs"]);
     assert_eq!(listed["name"], "/Root");
     let versions = root.versions().await;
     assert_eq!(ids(listed["versions"].as_array().unwrap()), ids(&versions));
@@ -76,7 +74,7 @@ async fn a_name_is_found_in_any_casing_with_or_without_its_slash() {
 #[tokio::test]
 async fn a_name_not_found_is_404_and_an_empty_or_repeated_one_400() {
     let server = Server::reused().await;
-    given::set_value(&server, "/v", "text").await;
+    server.set_value("/v", "text").await;
     for name in ["/v", "/absent", "/a%20b", "/"] {
         let response = server.get(&format!("{CERTIFICATES}?name={name}")).await;
         response.expect(404).error();
@@ -95,7 +93,7 @@ async fn certificates_are_ordered_by_their_newest_versions() {
     for name in ["/b", "/a", "/c", "/b"] {
         Certificate::set(&server, name, value.clone()).await;
     }
-    given::set_value(&server, "/v", "text").await;
+    server.set_value("/v", "text").await;
     assert_eq!(names(&all(&server).await), ["/b", "/c", "/a"]);
     let transitional = json!({"value": value, "transitional": true});
     let a = Certificate::named(&server, "/a").await;
@@ -112,8 +110,7 @@ async fn signed_by_is_the_name_of_a_known_signer() {
     let server = Server::reused().await;
     let root = authority("root");
     let leaf = root.sign_leaf("leaf");
-    let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
-    Certificate::set(&server, "/Root", stored.clone()).await;
+    Certificate::set(&server, "/Root", root.value()).await;
     let by_name = json!({"ca_name": "/ROOT", "certificate": leaf.certificate});
     Certificate::set(&server, "/set-by-name", by_name).await;
     let by_value = json!({"ca": root.certificate, "certificate": leaf.certificate});
@@ -145,7 +142,7 @@ async fn the_signs_field_covers_older_versions_only_in_lists_by_name() {
     let first = authority("first");
     let second = authority("second");
     for (name, root) in [("/first", &first), ("/second", &second)] {
-        Certificate::set(&server, name, json!({"certificate": root.certificate})).await;
+        Certificate::set(&server, name, root.public()).await;
     }
     for (name, ca_name, root) in [
         ("/b", "/first", &first),
@@ -200,7 +197,7 @@ async fn all_versions_listed_by_id_equal_the_versions_read_by_name() {
     root.regenerate(json!({})).await.expect(200);
     let versions = root.versions().await;
     assert_eq!(versions.len(), 3);
-    assert_eq!(versions, given::versions(&server, "/a").await);
+    assert_eq!(versions, server.versions("/a").await);
     for query in ["?current=false", "?current=FALSE", "?unknown=1"] {
         assert_eq!(root.versions_where(query).await, versions, "{query}");
     }
@@ -213,10 +210,8 @@ async fn current_returns_the_active_and_then_the_transitional_version() {
     let body = json!({"set_as_transitional": true});
     root.regenerate(body).await.expect(200);
     let [transitional, first] = ids(&root.versions().await).try_into().unwrap();
-    assert_eq!(
-        ids(&root.current().await),
-        [first.clone(), transitional.clone()]
-    );
+    let actual = ids(&root.current().await);
+    assert_eq!(actual, [first.clone(), transitional.clone()]);
 
     let newest = given::id(&root.regenerate(json!({})).await.expect(200).json());
     assert_eq!(ids(&root.current().await), [newest.clone(), transitional]);
@@ -270,22 +265,14 @@ async fn a_certificate_with_only_a_transitional_version_is_not_found() {
         let response = certificate.move_transitional(flag.clone()).await;
         response.expect(200);
         for search in SEARCHES {
-            assert_eq!(
-                given::found_names(&server, search).await,
-                found,
-                "{search} {flag}"
-            );
+            assert_eq!(server.found_names(search).await, found, "{search} {flag}");
         }
     }
     assert_eq!(certificate.current().await.len(), 1);
     let response = certificate.add_version(json!({"value": value})).await;
     response.expect(200);
     for search in SEARCHES {
-        assert_eq!(
-            given::found_names(&server, search).await,
-            ["/a"],
-            "{search}"
-        );
+        assert_eq!(server.found_names(search).await, ["/a"], "{search}");
     }
 }
 
@@ -299,10 +286,7 @@ async fn after_deleting_active_versions_a_certificate_is_not_found() {
     let first = ids(&certificate.versions().await)[1].clone();
     certificate.delete_version(&first).await.expect(200);
     for search in SEARCHES {
-        assert!(
-            given::found_names(&server, search).await.is_empty(),
-            "{search}"
-        );
+        assert!(server.found_names(search).await.is_empty(), "{search}");
     }
 }
 
@@ -314,13 +298,13 @@ async fn certificates_are_found_in_the_order_of_active_versions() {
     Certificate::set(&server, "/b", value.clone()).await;
     let newest = json!({"value": value});
     let newest = a.add_version(newest).await.expect(200).json();
-    assert_eq!(given::found_names(&server, "path=").await, ["/a", "/b"]);
+    assert_eq!(server.found_names("path=").await, ["/a", "/b"]);
     a.move_transitional(newest["id"].clone()).await.expect(200);
-    assert_eq!(given::found_names(&server, "path=").await, ["/b", "/a"]);
+    assert_eq!(server.found_names("path=").await, ["/b", "/a"]);
     a.move_transitional(Value::Null).await.expect(200);
-    assert_eq!(given::found_names(&server, "path=").await, ["/a", "/b"]);
+    assert_eq!(server.found_names("path=").await, ["/a", "/b"]);
     a.delete_version(&given::id(&newest)).await.expect(200);
-    assert_eq!(given::found_names(&server, "path=").await, ["/b", "/a"]);
+    assert_eq!(server.found_names("path=").await, ["/b", "/a"]);
 }
 
 #[tokio::test]
@@ -329,11 +313,11 @@ async fn expiry_searches_use_the_newest_version_of_any_kind() {
     let parameters = json!({"self_sign": true, "duration": 400});
     let certificate = Certificate::generate(&server, "/a", parameters).await;
     let soon = "path=&expires-within-days=20";
-    assert!(given::found_names(&server, soon).await.is_empty());
+    assert!(server.found_names(soon).await.is_empty());
     let body = json!({"set_as_transitional": true, "duration": 10});
     let newest = certificate.regenerate(body).await.expect(200).json();
-    assert_eq!(given::found_names(&server, soon).await, ["/a"]);
+    assert_eq!(server.found_names(soon).await, ["/a"]);
     let response = certificate.delete_version(&given::id(&newest)).await;
     response.expect(200);
-    assert!(given::found_names(&server, soon).await.is_empty());
+    assert!(server.found_names(soon).await.is_empty());
 }

@@ -127,42 +127,26 @@ async fn metadata_is_kept_with_the_version_and_not_inherited() {
     certificate.regenerate(longest).await.expect(200);
 }
 
+const REFUSED: &str = r#"
+    422 POST PATH {"unknown": 1} => unknown
+    422 POST PATH {"name": "/a"} => name
+    400 POST PATH {"set_as_transitional": "maybe"} => set_as_transitional
+    400 POST PATH {"set_as_transitional": 2} => set_as_transitional
+    400 POST PATH {"set_as_transitional": null} => set_as_transitional
+    400 POST PATH {"allow_transitional_parent_to_sign": "maybe"} => allow_transitional_parent_to_sign
+    400 POST PATH []
+    400 POST PATH "text"
+    400 POST PATH null
+"#;
+
 #[tokio::test]
 async fn invalid_bodies_are_refused_and_add_no_version() {
     let server = Server::reused().await;
     let certificate = Certificate::generate_root(&server, "/a").await;
-    for (body, status, named) in [
-        (json!({"unknown": 1}), 422, "unknown"),
-        (json!({"name": "/a"}), 422, "name"),
-        (
-            json!({"set_as_transitional": "maybe"}),
-            400,
-            "set_as_transitional",
-        ),
-        (
-            json!({"set_as_transitional": 2}),
-            400,
-            "set_as_transitional",
-        ),
-        (
-            json!({"set_as_transitional": null}),
-            400,
-            "set_as_transitional",
-        ),
-        (
-            json!({"allow_transitional_parent_to_sign": "maybe"}),
-            400,
-            "allow_transitional_parent_to_sign",
-        ),
-        (json!([]), 400, ""),
-        (json!("text"), 400, ""),
-        (Value::Null, 400, ""),
-    ] {
-        let error = certificate.regenerate(body.clone()).await;
-        error.expect_error(status, named);
-    }
+    let path = certificate.path("regenerate");
+    given::assert_refused(&server, &REFUSED.replace("PATH", &path)).await;
     let other_type = server
-        .request(Method::POST, &certificate.path("regenerate"))
+        .request(Method::POST, &path)
         .bearer_auth(server.token())
         .header(header::CONTENT_TYPE, "text/plain")
         .body("{}");
@@ -175,20 +159,15 @@ async fn regenerating_a_set_certificate_needs_a_named_ca() {
     let server = Server::reused().await;
     let root = authority("root");
     let leaf = root.sign_leaf("leaf");
-    let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
-    Certificate::set(&server, "/root", stored).await;
+    Certificate::set(&server, "/root", root.value()).await;
+    let pem = &leaf.certificate;
+    let by_name = json!({"ca_name": "/root", "certificate": pem});
+    let by_value = json!({"ca": root.certificate, "certificate": pem});
+    let without = json!({"private_key": leaf.private_key});
     for (name, value, status) in [
-        (
-            "/by-name",
-            json!({"ca_name": "/root", "certificate": leaf.certificate}),
-            200,
-        ),
-        (
-            "/by-value",
-            json!({"ca": root.certificate, "certificate": leaf.certificate}),
-            400,
-        ),
-        ("/without", json!({"private_key": leaf.private_key}), 400),
+        ("/by-name", by_name, 200),
+        ("/by-value", by_value, 400),
+        ("/without", without, 400),
     ] {
         let certificate = Certificate::set(&server, name, value).await;
         let response = certificate.regenerate(json!({})).await;
@@ -229,11 +208,8 @@ async fn changes_of_key_length_and_duration_persist() {
     ] {
         let response = certificate.regenerate(body.clone()).await;
         let version = response.expect(200).json();
-        assert_eq!(
-            (key_bits(&version), duration_days(&version)),
-            (bits, days),
-            "{body}"
-        );
+        let actual = (key_bits(&version), duration_days(&version));
+        assert_eq!(actual, (bits, days), "{body}");
         assert_eq!(version["key_length"], bits, "{body}");
         assert_eq!(version["duration_used"], days, "{body}");
         assert_eq!(version["duration_overridden"], false, "{body}");
@@ -246,29 +222,11 @@ async fn values_refused_on_generate_are_refused_on_regenerate() {
     let server = Server::reused().await;
     let certificate = rsa_root(&server).await;
     for (field, values) in [
-        (
-            "key_length",
-            [
-                json!(1024),
-                json!(0),
-                json!(-2048),
-                json!(8192),
-                json!(2048.5),
-            ],
-        ),
-        (
-            "duration",
-            [
-                json!(0),
-                json!(-1),
-                json!(3651),
-                json!(1.5),
-                json!(u64::MAX),
-            ],
-        ),
+        ("key_length", json!([1024, 0, -2048, 8192, 2048.5])),
+        ("duration", json!([0, -1, 3651, 1.5, u64::MAX])),
     ] {
-        let of_other_kinds = [json!("x"), json!(true), json!([]), json!({})];
-        for value in values.into_iter().chain(of_other_kinds) {
+        let of_other_kinds = json!(["x", true, [], {}]);
+        for value in [values, of_other_kinds].into_iter().flat_map(given::each) {
             let response = certificate.regenerate(json!({field: value})).await;
             response.expect_error(400, field);
         }
@@ -294,16 +252,10 @@ async fn a_newer_transitional_version_does_not_sign() {
     let body = json!({"set_as_transitional": true});
     root.regenerate(body).await.expect(200);
     let active = root.current().await[0].clone();
-    assert_signed_by(
-        &given::generate_certificate(&server, "/leaf", leaf()).await,
-        &active,
-    );
+    assert_signed_by(&server.issued("/leaf", leaf()).await, &active);
     assert_signed_by(&server.regenerated("/leaf").await, &active);
     let leaf = Certificate::named(&server, "/leaf").await;
-    for body in [
-        json!({}),
-        json!({"allow_transitional_parent_to_sign": false}),
-    ] {
+    for body in given::each(json!([{}, {"allow_transitional_parent_to_sign": false}])) {
         assert_signed_by(&leaf.regenerate(body).await.expect(200).json(), &active);
     }
 }
@@ -314,10 +266,8 @@ async fn a_newer_transitional_version_signs_if_allowed() {
     let root = Certificate::generate_root(&server, "/root").await;
     let leaf = Certificate::generate(&server, "/leaf", leaf()).await;
     let active = root.versions().await[0].clone();
-    assert_signed_by(
-        &leaf.regenerate(allowed()).await.expect(200).json(),
-        &active,
-    );
+    let signed = leaf.regenerate(allowed()).await.expect(200).json();
+    assert_signed_by(&signed, &active);
     let body = json!({"set_as_transitional": true});
     let newer = root.regenerate(body).await.expect(200).json();
     for flag in [json!(true), json!("true")] {

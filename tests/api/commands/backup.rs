@@ -71,7 +71,7 @@ async fn a_backup_contains_all_previously_acknowledged_writes() {
             let gone = restored.get(&format!("/api/v1/data?name={name}")).await;
             gone.expect(404);
         }
-        given::set_value(&restored, "/after", "v").await;
+        restored.set_value("/after", "v").await;
         assert_check_finds_nothing(restored.directory());
     }
 }
@@ -83,10 +83,10 @@ async fn a_restored_backup_has_the_state_of_the_killed_server() {
     }
     let server = Server::start().await;
     fill(&server).await;
-    let everything = given::all_versions(&server).await;
+    let everything = server.all_versions().await;
     let copy = copied_by_backup(server.directory());
     for round in 0..10 {
-        given::set_value(&server, &format!("/since/{round}"), "v").await;
+        server.set_value(&format!("/since/{round}"), "v").await;
     }
     // A killed server leaves a write-ahead log that SQLite would apply to the copy.
     let directory = server.kill();
@@ -97,13 +97,13 @@ async fn a_restored_backup_has_the_state_of_the_killed_server() {
     }
     assert_check_finds_nothing(directory.path());
     let restored = Server::start_in(directory, &Options::default()).await;
-    assert_eq!(given::all_versions(&restored).await, everything);
+    assert_eq!(restored.all_versions().await, everything);
     assert_check_finds_nothing(restored.directory());
 }
 
 #[track_caller]
 fn assert_check_finds_nothing(directory: &Path) {
-    let result = run_command(directory, &["check"]).expect(0);
+    let result = run_command(directory, "check").expect(0);
     assert!(result.output.ends_with(": 0 findings\n"), "{result:?}");
 }
 
@@ -116,12 +116,16 @@ async fn write_once(
 ) {
     let record = |version| acknowledged.lock().unwrap().written.push(version);
     let name = format!("/load/{writer}");
-    record(given::set_value(server, &format!("{name}/value"), &"v".repeat(2_000)).await);
+    record(
+        server
+            .set_value(&format!("{name}/value"), &"v".repeat(2_000))
+            .await,
+    );
     let password = format!("{name}/password");
-    record(given::generate(server, &password, "password", json!({})).await);
+    record(server.generated(&password, "password", json!({})).await);
     record(server.regenerated(&password).await);
     let deleted = format!("{name}/{round}");
-    given::set_value(server, &deleted, "v").await;
+    server.set_value(&deleted, "v").await;
     let path = format!("/api/v1/data?name={deleted}");
     server.delete(&path).await.expect(204);
     acknowledged.lock().unwrap().deleted.push(deleted);
@@ -189,7 +193,7 @@ async fn a_backup_never_overwrites_its_own_database() {
         let reason = "is the database itself or one of its files";
         result.errors.assert_contains(reason);
     }
-    server.run_command(&["check"]).expect(0);
+    server.run_command("check").expect(0);
 }
 
 #[tokio::test]
@@ -253,7 +257,7 @@ async fn on_postgresql_the_error_names_the_tool_to_use() {
         return;
     }
     let server = Server::start().await;
-    let result = server.run_command(&["backup", "copy"]).expect(1);
+    let result = server.run_command("backup copy").expect(1);
     result.errors.assert_contains("use pg_dump");
     assert!(!server.directory().join("copy").exists());
 }
@@ -265,7 +269,7 @@ async fn server_with_values() -> Option<(Server, TempDir)> {
     }
     let server = Server::start().await;
     for name in ["/a", "/b", "/c", "/c"] {
-        given::set_value(&server, name, &"v".repeat(60_000)).await;
+        server.set_value(name, &"v".repeat(60_000)).await;
     }
     Some((server, TempDir::new().unwrap()))
 }

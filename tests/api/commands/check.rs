@@ -8,7 +8,7 @@ use keywright_harness::{
 use serde_json::{Value, json};
 
 use super::fill;
-use crate::{certificates::Certificate, given};
+use crate::certificates::Certificate;
 
 #[tokio::test]
 async fn a_store_with_every_type_of_credential_has_no_findings() {
@@ -17,16 +17,16 @@ async fn a_store_with_every_type_of_credential_has_no_findings() {
     fill(&server).await;
     // Writes with another casing belong to the same credential.
     for name in ["/Cased/A", "/cased/a"] {
-        given::set_value(&server, name, "v").await;
+        server.set_value(name, "v").await;
     }
     for name in ["/Cased/B", "/cased/b"] {
         let body = json!({"name": name, "type": "password", "mode": "overwrite"});
         server.post("/api/v1/data", body).await.expect(200);
     }
-    let result = server.run_command(&["check"]).expect(0);
+    let result = server.run_command("check").expect(0);
     assert!(result.output.ends_with(": 0 findings\n"), "{result:?}");
-    let credentials = given::found_names(&server, "path=").await.len();
-    let versions = given::all_versions(&server).await.len();
+    let credentials = server.found_names("path=").await.len();
+    let versions = server.all_versions().await.len();
     assert_eq!(
         result.output,
         format!(
@@ -41,7 +41,7 @@ async fn an_empty_store_has_no_findings_and_stays_unchanged() {
     let directory = server.stop().await;
     let count = "select count(*) || '' from encryption_key";
     let keys = run_sql(directory.path(), count).await;
-    let result = run_command(directory.path(), &["check", "--json"]).expect(0);
+    let result = run_command(directory.path(), "check --json").expect(0);
     let summary: Value = serde_json::from_str(&result.output).unwrap();
     let expected = json!({"credentials": 0, "versions": 0, "permissions": 2, "findings": 0});
     assert_eq!(summary, expected);
@@ -56,8 +56,8 @@ async fn concurrent_writes_deletions_and_moves_are_not_reported() {
     let work = async {
         for round in 0..30 {
             let name = format!("/meanwhile/{round}");
-            given::generate_certificate(&server, &name, json!({"ca": "/moving"})).await;
-            given::set_value(&server, "/meanwhile/value", "v").await;
+            server.issued(&name, json!({"ca": "/moving"})).await;
+            server.set_value("/meanwhile/value", "v").await;
             let body = json!({"set_as_transitional": true});
             root.regenerate(body).await.expect(200);
             root.move_transitional(Value::Null).await.expect(200);
@@ -68,7 +68,7 @@ async fn concurrent_writes_deletions_and_moves_are_not_reported() {
     let directory = server.directory().to_owned();
     let checking = tokio::task::spawn_blocking(move || {
         (0..10)
-            .map(|_| run_command(&directory, &["check"]))
+            .map(|_| run_command(&directory, "check"))
             .collect::<Vec<_>>()
     });
     let ((), result) = tokio::join!(work, checking);
@@ -194,7 +194,7 @@ async fn a_schema_of_another_version_is_refused_and_not_changed() {
 #[tokio::test]
 async fn keys_that_decrypt_nothing_are_refused() {
     let server = Server::start().await;
-    given::set_value(&server, "/value", "v").await;
+    server.set_value("/value", "v").await;
     let directory = server.stop().await;
     let configuration = directory.path().join("keywright.toml");
     let text = std::fs::read_to_string(&configuration).unwrap();
@@ -203,7 +203,7 @@ async fn keys_that_decrypt_nothing_are_refused() {
     let own = keywright_harness::key_file("encryption.key");
     let text = text.replace(own.to_str().unwrap(), "other.key");
     std::fs::write(&configuration, text).unwrap();
-    let result = run_command(directory.path(), &["check"]).expect(1);
+    let result = run_command(directory.path(), "check").expect(1);
     let reason = "no configured encryption key can decrypt any of the stored values";
     result.errors.assert_contains(reason);
     let check = ["check-config", "--no-plugins", "keywright.toml"];
@@ -221,10 +221,10 @@ async fn keys_that_decrypt_nothing_are_refused() {
 async fn memory_of_a_check_is_independent_of_the_number_of_versions() {
     let server = Arc::new(Server::start().await);
     write(&server, FEW).await;
-    let few = (0..FEW_RUNS).map(|_| memory_of_command(server.directory(), &["check"]));
+    let few = (0..FEW_RUNS).map(|_| memory_of_command(server.directory(), "check"));
     let few = few.max().unwrap();
     write(&server, MANY - FEW).await;
-    let many = memory_of_command(server.directory(), &["check"]);
+    let many = memory_of_command(server.directory(), "check");
     let versions = server.run_sql("select count(*) || '' from credential_version");
     assert_eq!(versions.await, MANY.to_string());
     assert!(
@@ -242,7 +242,7 @@ async fn write(server: &Arc<Server>, count: usize) {
         writers.spawn(async move {
             let name = format!("/large/{writer}");
             for _ in 0..count / WRITERS {
-                given::set_value(&server, &name, &value).await;
+                server.set_value(&name, &value).await;
             }
         });
     }

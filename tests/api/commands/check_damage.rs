@@ -174,7 +174,7 @@ const FOUND_BY_SQLITE: (&str, &str) = ("database_damaged", "database");
 async fn exactly_the_damaged_records_are_reported() {
     let server = Server::start().await;
     seed(&server).await;
-    let sound = server.run_command(&["check"]).expect(0);
+    let sound = server.run_command("check").expect(0);
     assert!(sound.output.ends_with(": 0 findings\n"), "{sound:?}");
     for damage in &DAMAGES {
         let sql = format!(
@@ -185,7 +185,7 @@ async fn exactly_the_damaged_records_are_reported() {
         server.run_sql(&sql).await;
     }
 
-    let result = server.run_command(&["check", "--json"]).expect(3);
+    let result = server.run_command("check --json").expect(3);
     let mut lines: Vec<Value> = result
         .output
         .lines()
@@ -201,7 +201,7 @@ async fn exactly_the_damaged_records_are_reported() {
         .collect();
     assert_eq!(found, expected, "{}", result.output);
 
-    let as_text = server.run_command(&["check"]).expect(3);
+    let as_text = server.run_command("check").expect(3);
     assert_eq!(as_text.output.lines().count(), lines.len() + 1);
     for text in [result.output, as_text.output] {
         text.assert_lacks(SECRET);
@@ -211,8 +211,7 @@ async fn exactly_the_damaged_records_are_reported() {
 #[tokio::test]
 async fn a_finding_names_credential_version_and_columns() {
     let server = Server::start().await;
-    let version =
-        given::generate_certificate(&server, "/Columns", json!({"self_sign": true})).await;
+    let version = server.issued("/Columns", json!({"self_sign": true})).await;
     let columns = [
         "is_certificate_authority",
         "is_self_signed",
@@ -221,7 +220,7 @@ async fn a_finding_names_credential_version_and_columns() {
     let sql = "update credential_version set
         is_certificate_authority = true, is_self_signed = false, key_length_bits = 0";
     server.run_sql(sql).await;
-    let result = server.run_command(&["check"]).expect(3);
+    let result = server.run_command("check").expect(3);
     let id = given::id(&version);
     let lines = columns.map(|column| {
         format!(
@@ -257,15 +256,15 @@ async fn seed(server: &Server) {
         "/inputs",
         "/password",
     ] {
-        given::set_value(server, name, SECRET).await;
+        server.set_value(name, SECRET).await;
     }
     let value = json!({"certificate": SECRET});
-    given::set(server, "/no-certificate", "json", value).await;
+    server.stored("/no-certificate", "json", value).await;
     for name in ["/root", "/columns"] {
-        given::generate_certificate(server, name, json!({"is_ca": true})).await;
+        server.issued(name, json!({"is_ca": true})).await;
     }
     for name in ["/issuer", "/signer"] {
-        given::generate_certificate(server, name, json!({"ca": "/root"})).await;
+        server.issued(name, json!({"ca": "/root"})).await;
     }
     for actor in ["path", "actor", "operations"] {
         let body = json!({"path": "/a", "actor": actor, "operations": ["read"]});

@@ -8,7 +8,7 @@ use keywright_harness::Server;
 use reqwest::Method;
 use serde_json::json;
 
-use crate::{certificates::Certificate, given};
+use crate::certificates::Certificate;
 
 /// Stores set and generated credentials of every type, certificate chains, a CA in rotation, and metadata.
 async fn fill(server: &Server) {
@@ -23,12 +23,12 @@ async fn fill(server: &Server) {
     ] {
         let name = format!("/Set/{credential_type}");
         for _ in 0..2 {
-            given::set(server, &name, credential_type, value.clone()).await;
+            server.stored(&name, credential_type, value.clone()).await;
         }
     }
     for credential_type in ["password", "user", "ssh"] {
         let name = format!("/Generated/{credential_type}");
-        given::generate(server, &name, credential_type, json!({})).await;
+        server.generated(&name, credential_type, json!({})).await;
     }
     let longest = format!("/{}", "n".repeat(254));
     for name in ["/a", "/b/(c)[d].e:f_g-h", &longest] {
@@ -37,40 +37,41 @@ async fn fill(server: &Server) {
     }
     let root = Certificate::generate(server, "/root", json!({"is_ca": true})).await;
     let parameters = json!({"is_ca": true, "ca": "/root"});
-    given::generate_certificate(server, "/intermediate", parameters).await;
+    server.issued("/intermediate", parameters).await;
     let parameters = json!({"ca": "/Intermediate"});
-    given::generate_certificate(server, "/leaf", parameters).await;
+    server.issued("/leaf", parameters).await;
     let parameters = json!({"self_sign": true, "key_type": "ed25519"});
-    given::generate_certificate(server, "/alone", parameters).await;
+    server.issued("/alone", parameters).await;
     let response = root.regenerate(json!({"set_as_transitional": true})).await;
     response.expect(200);
     server.bulk_regenerate("/root").await.expect(200);
-    let leaf = given::newest(server, "/leaf").await;
+    let leaf = server.newest("/leaf").await;
     let value = &leaf["value"];
     let fields = json!({"certificate": value["certificate"], "private_key": value["private_key"]});
-    given::set(server, "/set/alone", "certificate", fields.clone()).await;
+    server
+        .stored("/set/alone", "certificate", fields.clone())
+        .await;
     for (name, field, ca) in [
         ("/set/with-ca", "ca", value["ca"].clone()),
         ("/set/with-ca-name", "ca_name", json!("/intermediate")),
     ] {
         let mut fields = fields.clone();
         fields[field] = ca;
-        given::set(server, name, "certificate", fields).await;
+        server.stored(name, "certificate", fields).await;
     }
-    given::set(server, "/set/ca", "certificate", json!({"ca": value["ca"]})).await;
-    let root = given::newest(server, "/root").await;
-    given::set(server, "/set/root", "certificate", root["value"].clone()).await;
-    let alone = given::newest(server, "/alone").await;
-    given::set(
-        server,
-        "/set/self-signed",
-        "certificate",
-        alone["value"].clone(),
-    )
-    .await;
+    let value = json!({"ca": value["ca"]});
+    server.stored("/set/ca", "certificate", value).await;
+    let root = server.newest("/root").await;
+    server
+        .stored("/set/root", "certificate", root["value"].clone())
+        .await;
+    let alone = server.newest("/alone").await;
+    server
+        .stored("/set/self-signed", "certificate", alone["value"].clone())
+        .await;
     // A CA that is deleted after it has signed a certificate.
-    given::generate_certificate(server, "/gone", json!({"is_ca": true})).await;
-    given::generate_certificate(server, "/orphan", json!({"ca": "/gone"})).await;
+    server.issued("/gone", json!({"is_ca": true})).await;
+    server.issued("/orphan", json!({"ca": "/gone"})).await;
     let gone = server.authorized(Method::DELETE, "/api/v1/data?name=/gone");
     server.send(gone).await.expect(204);
 }

@@ -60,11 +60,8 @@ async fn missing_transitional_version_clears_the_flag() {
     for unknown in ["8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9", "", "x"] {
         let body = json!({"version": unknown});
         server.put(&update, body).await.expect(400);
-        assert_eq!(
-            transitional(&server).await,
-            std::slice::from_ref(&new),
-            "{unknown}"
-        );
+        let actual = transitional(&server).await;
+        assert_eq!(actual, std::slice::from_ref(&new), "{unknown}");
     }
     let active = server.put(&update, json!({})).await.expect(200).json();
     assert_eq!(active.as_array().map(Vec::len), Some(1));
@@ -92,7 +89,7 @@ async fn operations(server: &Server, path: &str, actor: &str) -> Value {
 
 /// Returns the ids of the transitional versions of `/ca`.
 async fn transitional(server: &Server) -> Vec<String> {
-    let versions = given::versions(server, "/ca").await;
+    let versions = server.versions("/ca").await;
     let flagged = versions
         .iter()
         .filter(|version| version["transitional"] == true);

@@ -1,6 +1,6 @@
 //! Headers and existing values in responses.
 
-use keywright_harness::{Options, Server};
+use keywright_harness::{Options, QUICK_KEY, Server};
 use reqwest::{ClientBuilder, Method, Version};
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ async fn expect_headers(server: &Server, method: Method, path: &str, token: &str
 #[tokio::test]
 async fn every_response_has_the_security_headers() {
     let server = Server::reused().await;
-    given::set_value(&server, "/a", "v").await;
+    server.set_value("/a", "v").await;
     let stranger = server.as_client("stranger").await;
     let get = Method::GET;
     for (method, path, token, status) in [
@@ -109,7 +109,8 @@ async fn a_write_only_caller_gets_the_existing_value() {
     let server = Server::reused().await;
     let writer = server.as_client("writer").await;
     server.grant("/*", writer.actor(), &["write"]).await;
-    let made = given::generate(&server, "/a", "password", json!({"length": 40})).await;
+    let requested = json!({"length": 40});
+    let made = server.generated("/a", "password", requested).await;
     writer.get("/api/v1/data?name=/a").await.expect(404);
     for (mode, parameters) in [
         ("no-overwrite", json!({})),
@@ -134,8 +135,8 @@ async fn a_write_only_caller_gets_the_existing_value() {
 #[tokio::test]
 async fn only_existing_values_are_recorded_as_disclosed() {
     let server = Server::reused().await;
-    given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
-    let parameters = json!({"common_name": "l", "ca": "/root", "key_type": given::QUICK_KEY});
+    server.issued("/root", json!({"is_ca": true})).await;
+    let parameters = json!({"common_name": "l", "ca": "/root", "key_type": QUICK_KEY});
     let leaf = |mode| server.generate_in_mode(mode, "/leaf", "certificate", parameters.clone());
     let disclosed = |response| {
         let events = events_of(&server, &response);
@@ -174,8 +175,8 @@ async fn only_existing_values_are_recorded_as_disclosed() {
 #[tokio::test]
 async fn all_writes_returning_existing_values_are_recorded() {
     let server = Server::reused().await;
-    let first = given::generate_certificate(&server, "/c", json!({"self_sign": true})).await;
-    let parameters = json!({"common_name": "c", "self_sign": true, "key_type": given::QUICK_KEY});
+    let first = server.issued("/c", json!({"self_sign": true})).await;
+    let parameters = json!({"common_name": "c", "self_sign": true, "key_type": QUICK_KEY});
     let second = server.generate_in_mode("overwrite", "/c", "certificate", parameters);
     second.await.expect(200);
     let certificate = Certificate::named(&server, "/c").await;

@@ -67,7 +67,7 @@ async fn numbers_and_booleans_become_text_in_a_certificate() {
         "locality": "12345678901234567890123", "country": "42",
         "alternative_names": ["false", "a.example"], "self_sign": true, "key_type": "ecdsa-p256",
     });
-    let converged = given::generate(&server, "/a", "certificate", as_text).await;
+    let converged = server.generated("/a", "certificate", as_text).await;
     assert_eq!(converged["id"], version["id"]);
     // The number becomes text here too, and the text is not a valid DNS name.
     let parameters = r#"{"common_name": "a", "self_sign": true, "alternative_names": [5]}"#;
@@ -78,7 +78,7 @@ async fn numbers_and_booleans_become_text_in_a_certificate() {
 #[tokio::test]
 async fn a_number_is_accepted_as_the_name_of_a_ca() {
     let server = Server::reused().await;
-    given::generate_certificate(&server, "/2024", json!({"is_ca": true})).await;
+    server.issued("/2024", json!({"is_ca": true})).await;
     let parameters = r#"{"common_name": "a", "key_type": "ecdsa-p256", "ca": 2024}"#;
     let response = generate(&server, "/a", "certificate", parameters).await;
     response.expect(200);
@@ -160,7 +160,7 @@ async fn setting_a_user_converts_its_password_to_text() {
         let value = format!(r#"{{"username": "ada", "password": {written}}}"#);
         let version = set(&server, "/u", "user", &value).await.expect(200).json();
         assert_eq!(version["value"]["password"], text);
-        let stored = given::newest(&server, "/u").await;
+        let stored = server.newest("/u").await;
         assert_eq!(stored["value"], version["value"]);
     }
 }
@@ -187,7 +187,7 @@ async fn other_set_values_are_not_converted() {
         let response = set(&server, "/a", credential_type, value).await;
         response.expect(400);
     }
-    assert!(given::all_versions(&server).await.is_empty());
+    assert!(server.all_versions().await.is_empty());
 }
 
 #[tokio::test]
@@ -226,7 +226,7 @@ async fn booleans_are_accepted_as_words_and_digits() {
 #[tokio::test]
 async fn booleans_in_bodies_are_accepted_as_words_and_digits() {
     let server = Server::reused().await;
-    given::generate_certificate(&server, "/c", json!({"self_sign": true})).await;
+    server.issued("/c", json!({"self_sign": true})).await;
     let certificate = Certificate::named(&server, "/c").await;
     let regenerate = certificate.path("regenerate");
     for (yes, no) in [
@@ -262,10 +262,8 @@ async fn booleans_in_bodies_are_accepted_as_words_and_digits() {
         let reported = send(&server, Method::POST, "/api/v1/bulk-regenerate", body).await;
         assert_eq!(reported.expect(200).json()["dry_run"], true);
         let current = format!("/api/v1/data?name=/c&current={}", yes.trim_matches('"'));
-        assert_eq!(
-            given::versions_in(&server.get(&current).await.expect(200)).len(),
-            1
-        );
+        let actual = given::versions_in(&server.get(&current).await.expect(200)).len();
+        assert_eq!(actual, 1);
     }
     for query in ["current=2", "current=yes", "current=1.0"] {
         let path = format!("/api/v1/data?name=/c&{query}");
@@ -282,7 +280,7 @@ async fn integers_may_have_a_fraction_of_zero() {
         let version = version.expect(200).json();
         assert_eq!(version["value"].as_str().unwrap().len(), 20);
     }
-    assert_eq!(given::versions(&server, "/p").await.len(), 1);
+    assert_eq!(server.versions("/p").await.len(), 1);
     for length in ["20.5", r#""20.0""#, "true", "null", "201.0", "1e300"] {
         let parameters = format!(r#"{{"length":{length}}}"#);
         let response = generate(&server, "/q", "password", &parameters).await;
@@ -316,7 +314,7 @@ async fn a_null_overwrite_is_treated_as_absent() {
     let mut converging = body;
     converging["parameters"] = json!({"length": 40});
     server.post("/api/v1/data", converging).await.expect(200);
-    assert_eq!(given::versions(&server, "/p").await.len(), 2);
+    assert_eq!(server.versions("/p").await.len(), 2);
     for invalid in [
         json!([null]),
         json!("yes"),
@@ -333,7 +331,7 @@ async fn a_null_overwrite_is_treated_as_absent() {
 async fn empty_query_parameters_are_treated_as_absent() {
     let server = Server::reused().await;
     for text in ["1", "2"] {
-        given::set_value(&server, "/a", text).await;
+        server.set_value("/a", text).await;
     }
     for (query, count) in [
         ("current=", 2),
@@ -344,14 +342,11 @@ async fn empty_query_parameters_are_treated_as_absent() {
         ("expires-within-days=", 2),
     ] {
         let response = server.get(&format!("/api/v1/data?name=/a&{query}")).await;
-        assert_eq!(
-            given::versions_in(&response.expect(200)).len(),
-            count,
-            "{query}"
-        );
+        let actual = given::versions_in(&response.expect(200)).len();
+        assert_eq!(actual, count, "{query}");
     }
     for query in ["path=", "name-like=a"] {
         let query = format!("{query}&expires-within-days=&effective=");
-        assert_eq!(given::found_names(&server, &query).await, ["/a"]);
+        assert_eq!(server.found_names(&query).await, ["/a"]);
     }
 }

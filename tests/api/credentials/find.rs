@@ -14,7 +14,7 @@ async fn a_path_finds_only_credentials_below_it() {
         "/a", "/a/b", "/a/bc", "/a/b/c", "/a/b/c/d", "/a-b/c", "/A/B/e", "/b/a/b/c", "/ab",
     ];
     for name in names {
-        given::set_value(&server, name, "v").await;
+        server.set_value(name, "v").await;
     }
     for (path, expected) in [
         ("/a/b", &["/A/B/e", "/a/b/c/d", "/a/b/c"][..]),
@@ -30,11 +30,8 @@ async fn a_path_finds_only_credentials_below_it() {
         ("/no/such", &[]),
         ("b/c", &[]),
     ] {
-        assert_eq!(
-            given::found_names(&server, &format!("path={path}")).await,
-            expected,
-            "{path}"
-        );
+        let actual = server.found_names(&format!("path={path}")).await;
+        assert_eq!(actual, expected, "{path}");
     }
 }
 
@@ -42,36 +39,19 @@ async fn a_path_finds_only_credentials_below_it() {
 async fn an_empty_path_or_text_finds_everything() {
     let server = Server::reused().await;
     for name in ["/a", "/b/c", "/d/e/f"] {
-        given::set_value(&server, name, "v").await;
+        server.set_value(name, "v").await;
     }
-    for query in [
-        "path=",
-        "path",
-        "path=/",
-        "path=%2F",
-        "name-like=",
-        "name-like",
-        "name-like=/",
-    ] {
-        assert_eq!(
-            given::found_names(&server, query).await,
-            ["/d/e/f", "/b/c", "/a"],
-            "{query}"
-        );
+    for query in "path= path path=/ path=%2F name-like= name-like name-like=/".split(' ') {
+        let actual = server.found_names(query).await;
+        assert_eq!(actual, ["/d/e/f", "/b/c", "/a"], "{query}");
     }
 }
 
 #[tokio::test]
 async fn a_text_finds_names_that_contain_it_in_any_casing() {
     let server = Server::reused().await;
-    for name in [
-        "/deploy/Database",
-        "/deploy/data",
-        "/DATABASE",
-        "/other/thing",
-        "/d",
-    ] {
-        given::set_value(&server, name, "v").await;
+    for name in "/deploy/Database /deploy/data /DATABASE /other/thing /d".split(' ') {
+        server.set_value(name, "v").await;
     }
     for (text, expected) in [
         ("database", &["/DATABASE", "/deploy/Database"][..]),
@@ -90,7 +70,7 @@ async fn a_text_finds_names_that_contain_it_in_any_casing() {
         ("nothing", &[]),
         ("deploy/database/", &[]),
     ] {
-        let found = given::found_names(&server, &format!("name-like={text}")).await;
+        let found = server.found_names(&format!("name-like={text}")).await;
         assert_eq!(found, expected, "{text}");
     }
 }
@@ -99,7 +79,7 @@ async fn a_text_finds_names_that_contain_it_in_any_casing() {
 async fn every_character_of_a_search_is_literal() {
     let server = Server::reused().await;
     for name in ["/p_q/a_b", "/pxq/axb", "/p.q/a.b", "/p(q)/a[b]", "/p-q/a:b"] {
-        given::set_value(&server, name, "v").await;
+        server.set_value(name, "v").await;
     }
     for (query, expected) in [
         ("name-like=a_b", &["/p_q/a_b"][..]),
@@ -131,26 +111,19 @@ async fn every_character_of_a_search_is_literal() {
         ("path=/p%5C_q", &[]),
         ("path=/p%5Bx%5Dq", &[]),
     ] {
-        assert_eq!(
-            given::found_names(&server, query).await,
-            expected,
-            "{query}"
-        );
+        assert_eq!(server.found_names(query).await, expected, "{query}");
     }
 }
 
 #[tokio::test]
 async fn an_item_has_a_name_and_the_time_of_its_newest_version() {
     let server = Server::reused().await;
-    given::set_value(&server, "/Team/a", "old").await;
-    let newest = given::set_value(&server, "/team/A", "new").await;
+    server.set_value("/Team/a", "old").await;
+    let newest = server.set_value("/team/A", "new").await;
     for query in ["path=/TEAM", "name-like=TEAM"] {
-        let response = server
-            .get(&format!("/api/v1/data?{query}"))
-            .await
-            .expect(200);
+        let found = server.get_json(&format!("/api/v1/data?{query}")).await;
         let item = json!({"name": "/Team/a", "version_created_at": newest["version_created_at"]});
-        assert_eq!(response.json(), json!({"credentials": [item]}), "{query}");
+        assert_eq!(found, json!({"credentials": [item]}), "{query}");
     }
 }
 
@@ -158,64 +131,42 @@ async fn an_item_has_a_name_and_the_time_of_its_newest_version() {
 async fn the_last_written_credential_comes_first() {
     let server = Server::reused().await;
     for name in ["/c", "/a", "/b", "/d"] {
-        given::set_value(&server, name, "v").await;
+        server.set_value(name, "v").await;
     }
     for query in ["path=", "name-like=/"] {
-        assert_eq!(
-            given::found_names(&server, query).await,
-            ["/d", "/b", "/a", "/c"],
-            "{query}"
-        );
+        let actual = server.found_names(query).await;
+        assert_eq!(actual, ["/d", "/b", "/a", "/c"], "{query}");
     }
-    given::set_value(&server, "/a", "again").await;
-    given::set_value(&server, "/c", "again").await;
+    server.set_value("/a", "again").await;
+    server.set_value("/c", "again").await;
     for query in ["path=", "name-like=/"] {
-        assert_eq!(
-            given::found_names(&server, query).await,
-            ["/c", "/a", "/d", "/b"],
-            "{query}"
-        );
+        let actual = server.found_names(query).await;
+        assert_eq!(actual, ["/c", "/a", "/d", "/b"], "{query}");
     }
 }
 
 #[tokio::test]
 async fn no_match_is_an_empty_list() {
     let server = Server::reused().await;
-    for query in [
-        "path=",
-        "path=/a",
-        "name-like=a",
-        "path=&expires-within-days=9",
-    ] {
-        let response = server
-            .get(&format!("/api/v1/data?{query}"))
-            .await
-            .expect(200);
-        assert_eq!(response.body, r#"{"credentials":[]}"#, "{query}");
+    for query in "path= path=/a name-like=a path=&expires-within-days=9".split(' ') {
+        let response = server.get(&format!("/api/v1/data?{query}")).await;
+        assert_eq!(response.expect(200).body, r#"{"credentials":[]}"#);
     }
 }
 
 #[tokio::test]
 async fn a_deleted_credential_is_not_found() {
     let server = Server::reused().await;
-    given::set_value(&server, "/path/kept", "v").await;
-    given::set_value(&server, "/path/deleted", "v").await;
+    server.set_value("/path/kept", "v").await;
+    server.set_value("/path/deleted", "v").await;
     let response = server.delete("/api/v1/data?name=/path/deleted").await;
     response.expect(204);
     for query in ["path=", "path=/path", "name-like=path", "name-like=e"] {
-        assert_eq!(
-            given::found_names(&server, query).await,
-            ["/path/kept"],
-            "{query}"
-        );
+        assert_eq!(server.found_names(query).await, ["/path/kept"], "{query}");
     }
-    assert!(
-        given::found_names(&server, "name-like=deleted")
-            .await
-            .is_empty()
-    );
-    given::set_value(&server, "/path/deleted", "again").await;
-    let actual = given::found_names(&server, "name-like=deleted").await;
+    assert!(server.found_names("name-like=deleted").await.is_empty());
+    server.set_value("/path/deleted", "again").await;
+    let actual = server.found_names("name-like=deleted").await;
     assert_eq!(actual, ["/path/deleted"]);
 }
 
@@ -224,33 +175,29 @@ async fn credentials_of_every_type_are_found() {
     let server = Server::reused().await;
     given::every_type(&server, "/t").await;
     let expected = [
-        "/t/certificate",
-        "/t/ssh",
-        "/t/rsa",
-        "/t/user",
-        "/t/password",
-        "/t/json",
-        "/t/value",
+        "certificate",
+        "ssh",
+        "rsa",
+        "user",
+        "password",
+        "json",
+        "value",
     ];
-    assert_eq!(given::found_names(&server, "path=/t").await, expected);
-    assert_eq!(given::found_names(&server, "name-like=/t/").await, expected);
+    let expected = expected.map(|credential_type| format!("/t/{credential_type}"));
+    assert_eq!(server.found_names("path=/t").await, expected);
+    assert_eq!(server.found_names("name-like=/t/").await, expected);
 }
 
 #[tokio::test]
 async fn a_long_list_is_complete() {
     let server = Server::reused().await;
     for number in 0..250 {
-        given::set_value(&server, &format!("/many/{number:03}"), "v").await;
+        server.set_value(&format!("/many/{number:03}"), "v").await;
     }
-    let expected: Vec<String> = (0..250)
-        .rev()
-        .map(|number| format!("/many/{number:03}"))
-        .collect();
-    assert_eq!(given::found_names(&server, "path=/many").await, expected);
-    assert_eq!(
-        given::found_names(&server, "name-like=many").await,
-        expected
-    );
+    let expected = (0..250).rev().map(|number| format!("/many/{number:03}"));
+    let expected: Vec<String> = expected.collect();
+    assert_eq!(server.found_names("path=/many").await, expected);
+    assert_eq!(server.found_names("name-like=many").await, expected);
 }
 
 // `GET /api/v1/data?generated_by=`
@@ -259,7 +206,9 @@ async fn a_long_list_is_complete() {
 const NOTHING: &str = "sha256:6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d";
 
 async fn found(server: &Server, query: &str, digest: &str) -> Vec<String> {
-    given::found_names(server, &format!("{query}generated_by={digest}")).await
+    server
+        .found_names(&format!("{query}generated_by={digest}"))
+        .await
 }
 
 #[tokio::test]
@@ -267,17 +216,17 @@ async fn active_versions_of_a_plugin_are_found_newest_first() {
     let bad = BadPlugin::of("password");
     let server = bad.server().await;
     for name in ["/a/One", "/a/two", "/b/three", "/kept"] {
-        given::generate(&server, name, "password", json!({})).await;
+        server.generated(name, "password", json!({})).await;
     }
-    given::set(&server, "/set", "password", json!("mine")).await;
-    given::generate(&server, "/user", "user", json!({})).await;
+    server.stored("/set", "password", json!("mine")).await;
+    server.generated("/user", "user", json!({})).await;
     let server = BadPlugin::replaced(server).await;
     let digest = &bad.digest();
     let all = ["/kept", "/b/three", "/a/two", "/a/One"];
     assert_eq!(found(&server, "", digest).await, all);
     server.regenerated("/a/two").await;
-    given::generate(&server, "/new", "password", json!({})).await;
-    given::set(&server, "/b/three", "password", json!("mine")).await;
+    server.generated("/new", "password", json!({})).await;
+    server.stored("/b/three", "password", json!("mine")).await;
     assert_eq!(found(&server, "", digest).await, ["/kept", "/a/One"]);
     assert!(found(&server, "", NOTHING).await.is_empty());
 }
@@ -286,17 +235,13 @@ async fn active_versions_of_a_plugin_are_found_newest_first() {
 async fn the_digest_may_be_uppercase_or_lack_its_algorithm() {
     let bad = BadPlugin::of("password");
     let server = bad.server().await;
-    given::generate(&server, "/a", "password", json!({})).await;
+    server.generated("/a", "password", json!({})).await;
     let digest = bad.digest();
     let digits = digest.strip_prefix("sha256:").unwrap();
     let upper = digits.to_uppercase();
-    for written in [
-        digits,
-        &upper,
-        &format!("sha256:{upper}"),
-        &format!("sha256%3A{digits}"),
-    ] {
-        assert_eq!(found(&server, "", written).await, ["/a"], "{written}");
+    for written in ["LOWER", "UPPER", "sha256:UPPER", "sha256%3ALOWER"] {
+        let written = written.replace("LOWER", digits).replace("UPPER", &upper);
+        assert_eq!(found(&server, "", &written).await, ["/a"], "{written}");
     }
 }
 
@@ -305,7 +250,7 @@ async fn a_path_or_a_part_of_the_name_restricts_the_search() {
     let bad = BadPlugin::of("password");
     let server = bad.server().await;
     for name in ["/a/One", "/a/two", "/b/three"] {
-        given::generate(&server, name, "password", json!({})).await;
+        server.generated(name, "password", json!({})).await;
     }
     let digest = &bad.digest();
     for (query, expected) in [
@@ -329,17 +274,15 @@ async fn a_certificate_is_found_by_active_and_transitional_versions() {
     let bad = BadPlugin::of("certificate");
     let server = bad.server().await;
     let parameters = json!({"common_name": "ca", "is_ca": true, "key_type": "ecdsa-p256"});
-    given::generate(&server, "/ca", "certificate", parameters).await;
+    server.generated("/ca", "certificate", parameters).await;
     let server = BadPlugin::replaced(server).await;
     let certificate = Certificate::named(&server, "/ca").await;
     let digest = &bad.digest();
     // The bad plugin's version is active, then transitional, then neither.
-    certificate
-        .regenerate(json!({"set_as_transitional": true}))
-        .await
-        .expect(200);
+    let body = json!({"set_as_transitional": true});
+    certificate.regenerate(body).await.expect(200);
     assert_eq!(found(&server, "", digest).await, ["/ca"]);
-    let bad_version = given::versions(&server, "/ca").await[1]["id"].clone();
+    let bad_version = server.versions("/ca").await[1]["id"].clone();
     let move_to = async |version: &serde_json::Value| {
         let moved = certificate.move_transitional(version.clone()).await;
         moved.expect(200);
@@ -355,7 +298,7 @@ async fn only_readable_credentials_are_found() {
     let bad = BadPlugin::of("password");
     let server = bad.server().await;
     for name in ["/team/a", "/other/a"] {
-        given::generate(&server, name, "password", json!({})).await;
+        server.generated(name, "password", json!({})).await;
     }
     let caller = server.as_client("app").await;
     let path = format!("/api/v1/data?generated_by={}", bad.digest());
@@ -371,27 +314,22 @@ async fn only_readable_credentials_are_found() {
 async fn an_invalid_digest_or_conflicting_parameter_is_400_and_named() {
     let server = Server::reused().await;
     let digits = "0".repeat(64);
-    for (query, named) in [
-        ("generated_by=".to_owned(), "generated_by"),
-        ("generated_by=sha256:12".to_owned(), "64 hexadecimal digits"),
-        (format!("generated_by={digits}0"), "generated_by"),
-        (format!("generated_by={}g", &digits[1..]), "generated_by"),
-        (format!("generated_by=SHA256:{digits}"), "generated_by"),
-        (format!("generated_by=sha512:{digits}"), "generated_by"),
-        (
-            format!("generated_by={digits}&generated_by={digits}"),
-            "the parameter generated_by must not be repeated",
-        ),
-        (
-            format!("generated_by={digits}&expires-within-days=3"),
-            "expires-within-days",
-        ),
-        (format!("generated_by={digits}&path=/&name-like=a"), "path"),
-        (format!("generated_by={digits}&effective=true"), "effective"),
-    ] {
-        let response = server.get(&format!("/api/v1/data?{query}")).await;
-        response.expect_error(400, named);
-    }
+    let table = "
+        400 GET /api/v1/data?generated_by= => generated_by
+        400 GET /api/v1/data?generated_by=sha256:12 => 64 hexadecimal digits
+        400 GET /api/v1/data?generated_by=DIGITS0 => generated_by
+        400 GET /api/v1/data?generated_by=SHORTg => generated_by
+        400 GET /api/v1/data?generated_by=SHA256:DIGITS => generated_by
+        400 GET /api/v1/data?generated_by=sha512:DIGITS => generated_by
+        400 GET /api/v1/data?generated_by=DIGITS&generated_by=DIGITS => the parameter generated_by must not be repeated
+        400 GET /api/v1/data?generated_by=DIGITS&expires-within-days=3 => expires-within-days
+        400 GET /api/v1/data?generated_by=DIGITS&path=/&name-like=a => path
+        400 GET /api/v1/data?generated_by=DIGITS&effective=true => effective
+    ";
+    let table = table
+        .replace("DIGITS", &digits)
+        .replace("SHORT", &digits[1..]);
+    given::assert_refused(&server, &table).await;
 }
 
 #[tokio::test]

@@ -12,38 +12,32 @@ async fn all_versions_are_returned_newest_first() {
     let server = Server::reused().await;
     let mut expected = Vec::new();
     for number in 0..12 {
-        expected.insert(
-            0,
-            given::set_value(&server, "/a", &number.to_string()).await,
-        );
+        expected.insert(0, server.set_value("/a", &number.to_string()).await);
     }
-    given::set_value(&server, "/b", "another").await;
-    assert_eq!(given::versions(&server, "/a").await, expected);
+    server.set_value("/b", "another").await;
+    assert_eq!(server.versions("/a").await, expected);
 }
 
 #[tokio::test]
 async fn the_versions_parameter_limits_the_number_of_versions() {
     let server = Server::reused().await;
     for number in 0..5 {
-        given::set_value(&server, "/a", &number.to_string()).await;
+        server.set_value("/a", &number.to_string()).await;
     }
-    let all = given::versions(&server, "/a").await;
+    let all = server.versions("/a").await;
     for (limit, count) in [("1", 1), ("2", 2), ("5", 5), ("6", 5), ("2147483647", 5)] {
         let response = server
             .get(&format!("/api/v1/data?name=/a&versions={limit}"))
             .await;
-        assert_eq!(
-            given::versions_in(&response.expect(200)),
-            all[..count],
-            "{limit}"
-        );
+        let actual = given::versions_in(&response.expect(200));
+        assert_eq!(actual, all[..count], "{limit}");
     }
-    let response = server
-        .get(&format!("/api/v1/data?name=/a&versions={}", i64::MAX))
-        .await;
-    assert_eq!(given::versions_in(&response.expect(200)), all);
-    let response = server.get("/api/v1/data?name=/a&current=false").await;
-    assert_eq!(given::versions_in(&response.expect(200)), all);
+    for unlimited in [format!("versions={}", i64::MAX), "current=false".to_owned()] {
+        let response = server
+            .get(&format!("/api/v1/data?name=/a&{unlimited}"))
+            .await;
+        assert_eq!(given::versions_in(&response.expect(200)), all);
+    }
     let response = server.get("/api/v1/data?name=/a&versions=0").await;
     response.expect(404);
 }
@@ -59,15 +53,10 @@ async fn the_current_version_is_the_newest_for_every_type() {
         ("certificate", certificate),
     ] {
         let name = format!("/{credential_type}");
-        let old = given::generate(&server, &name, credential_type, parameters).await;
-        let body = json!({"name": name});
-        let response = server.post("/api/v1/regenerate", body).await;
-        let new = response.expect(200).json();
+        let old = server.generated(&name, credential_type, parameters).await;
+        let new = server.regenerated(&name).await;
         assert_ne!(old["id"], new["id"]);
-        let response = server
-            .get(&format!("/api/v1/data?name={name}&current=true"))
-            .await;
-        let current = given::versions_in(&response.expect(200));
+        let current = server.current_versions(&name).await;
         assert_eq!(current.len(), 1, "{credential_type}");
         assert_eq!(current[0]["id"], new["id"], "{credential_type}");
     }
@@ -76,13 +65,11 @@ async fn the_current_version_is_the_newest_for_every_type() {
 #[tokio::test]
 async fn an_absent_name_is_404() {
     let server = Server::reused().await;
-    given::set_value(&server, "/a/b", "v").await;
+    server.set_value("/a/b", "v").await;
     for name in ["/a", "/a/b/c", "/b", "/a/bb", "/a_b", "a%25", "a/_"] {
         for suffix in ["", "&current=true", "&versions=1"] {
-            let response = server
-                .get(&format!("/api/v1/data?name={name}{suffix}"))
-                .await;
-            response.expect(404).error();
+            let path = format!("/api/v1/data?name={name}{suffix}");
+            server.get(&path).await.expect(404).error();
         }
     }
 }
@@ -94,34 +81,27 @@ async fn replaced_versions_are_still_read_by_id() {
     let server = Server::reused().await;
     let mut versions = Vec::new();
     for text in ["one", "two", "three"] {
-        versions.push(given::set_value(&server, "/a", text).await);
+        versions.push(server.set_value("/a", text).await);
     }
     for version in versions {
-        let response = server
-            .get(&format!("/api/v1/data/{}", given::id(&version)))
-            .await;
-        assert_eq!(response.expect(200).json(), version);
+        let path = format!("/api/v1/data/{}", given::id(&version));
+        assert_eq!(server.get_json(&path).await, version);
     }
 }
 
 #[tokio::test]
 async fn an_unknown_or_malformed_id_is_404() {
     let server = Server::reused().await;
-    let version = given::set_value(&server, "/a", "v").await;
+    let version = server.set_value("/a", "v").await;
     let id = given::id(&version);
-    for unknown in [
-        "8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9",
-        "00000000-0000-0000-0000-000000000000",
-        "a",
-        "1",
-        "%2Fa",
-        "no-uuid",
-        "%00",
+    let unknown = "8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9 00000000-0000-0000-0000-000000000000";
+    let malformed = format!(
+        "a 1 %2Fa no-uuid %00 {} {id}0 {}",
         &id[..35],
-        &format!("{id}0"),
-        &"f".repeat(2_000),
-    ] {
-        let response = server.get(&format!("/api/v1/data/{unknown}")).await;
+        "f".repeat(2_000)
+    );
+    for id in unknown.split(' ').chain(malformed.split(' ')) {
+        let response = server.get(&format!("/api/v1/data/{id}")).await;
         response.expect(404).error();
     }
 }
@@ -129,17 +109,13 @@ async fn an_unknown_or_malformed_id_is_404() {
 #[tokio::test]
 async fn an_id_is_404_once_its_credential_is_deleted() {
     let server = Server::reused().await;
-    let old = given::set_value(&server, "/a", "old").await;
+    let old = server.set_value("/a", "old").await;
     server.delete("/api/v1/data?name=/a").await.expect(204);
-    let new = given::set_value(&server, "/a", "new").await;
-    server
-        .get(&format!("/api/v1/data/{}", given::id(&old)))
-        .await
-        .expect(404);
-    server
-        .get(&format!("/api/v1/data/{}", given::id(&new)))
-        .await
-        .expect(200);
+    let new = server.set_value("/a", "new").await;
+    for (version, status) in [(old, 404), (new, 200)] {
+        let path = format!("/api/v1/data/{}", given::id(&version));
+        server.get(&path).await.expect(status);
+    }
 }
 
 // DELETE /api/v1/data?name=
@@ -149,7 +125,7 @@ async fn deleting_removes_all_versions() {
     let server = Server::reused().await;
     let mut ids = Vec::new();
     for text in ["one", "two", "three"] {
-        ids.push(given::id(&given::set_value(&server, "/a", text).await));
+        ids.push(given::id(&server.set_value("/a", text).await));
     }
     server.delete("/api/v1/data?name=/a").await.expect(204);
     server.get("/api/v1/data?name=/a").await.expect(404);
@@ -158,13 +134,13 @@ async fn deleting_removes_all_versions() {
     for id in ids {
         server.get(&format!("/api/v1/data/{id}")).await.expect(404);
     }
-    assert!(given::found_names(&server, "path=").await.is_empty());
+    assert!(server.found_names("path=").await.is_empty());
 }
 
 #[tokio::test]
 async fn deleting_an_absent_credential_is_404() {
     let server = Server::reused().await;
-    given::set_value(&server, "/a/b", "v").await;
+    server.set_value("/a/b", "v").await;
     for name in ["/absent", "/a", "/a/", "/a/b/c", "/a/_", "/a/%25", "%2A"] {
         let response = server.delete(&format!("/api/v1/data?name={name}")).await;
         response.expect(404).error();
@@ -177,10 +153,10 @@ async fn deleting_an_absent_credential_is_404() {
 async fn no_other_credential_is_deleted() {
     let server = Server::reused().await;
     for name in ["/a", "/a/b", "/ab", "/b/a"] {
-        given::set_value(&server, name, "v").await;
+        server.set_value(name, "v").await;
     }
     server.delete("/api/v1/data?name=/a").await.expect(204);
-    let actual = given::found_names(&server, "path=").await;
+    let actual = server.found_names("path=").await;
     assert_eq!(actual, ["/b/a", "/ab", "/a/b"]);
 }
 
@@ -188,27 +164,23 @@ async fn no_other_credential_is_deleted() {
 async fn an_issuer_can_be_deleted_and_its_certificates_stay() {
     let server = Server::reused().await;
     let root = json!({"common_name": "root", "is_ca": true});
-    given::generate(&server, "/root", "certificate", root).await;
+    server.generated("/root", "certificate", root).await;
     let leaf = json!({"common_name": "leaf", "ca": "/root"});
-    let leaf = given::generate(&server, "/leaf", "certificate", leaf).await;
+    let leaf = server.generated("/leaf", "certificate", leaf).await;
     server.delete("/api/v1/data?name=/root").await.expect(204);
-    assert_eq!(
-        given::versions(&server, "/leaf").await[0]["value"],
-        leaf["value"]
-    );
-    let regenerate = server
-        .post("/api/v1/regenerate", json!({"name": "/leaf"}))
-        .await;
+    assert_eq!(server.versions("/leaf").await[0]["value"], leaf["value"]);
+    let body = json!({"name": "/leaf"});
+    let regenerate = server.post("/api/v1/regenerate", body).await;
     assert_eq!(regenerate.status, 404, "{regenerate:?}");
 }
 
 #[tokio::test]
 async fn a_delete_by_path_or_name_like_is_400() {
     let server = Server::reused().await;
-    given::set_value(&server, "/a/b", "v").await;
+    server.set_value("/a/b", "v").await;
     for query in ["path=/a", "name-like=a", "path="] {
         let response = server.delete(&format!("/api/v1/data?{query}")).await;
         response.expect(400);
     }
-    assert_eq!(given::versions(&server, "/a/b").await.len(), 1);
+    assert_eq!(server.versions("/a/b").await.len(), 1);
 }

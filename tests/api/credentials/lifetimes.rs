@@ -4,8 +4,6 @@ use chrono::{DateTime, Utc};
 use keywright_harness::{Options, Server, Text};
 use serde_json::{Value, json};
 
-use crate::given;
-
 const TYPE: &str = "plain-current";
 
 /// Returns options for a server whose plugin adds the numbers of seconds in its settings to the time of the call.
@@ -78,18 +76,16 @@ async fn a_value_without_a_lifetime_has_no_fields_for_it() {
     for field in ["expiry_date", "rotation_date"] {
         assert!(made.get(field).is_none(), "{made}");
     }
-    assert_eq!(
-        expiring(&server, "path=/&expires-within-days=4000000").await,
-        []
-    );
+    let actual = expiring(&server, "path=/&expires-within-days=4000000").await;
+    assert_eq!(actual, []);
 }
 
 #[tokio::test]
 async fn a_search_by_expiry_finds_values_of_any_type() {
     let settings = format!("expires_after = {}, rotate_after = {}", 20 * DAY, 10 * DAY);
     let server = Server::start_with(&options(&settings)).await;
-    given::set_value(&server, "/text", "v").await;
-    let certificate = given::generate_certificate(&server, "/a/root", json!({"is_ca": true})).await;
+    server.set_value("/text", "v").await;
+    let certificate = server.issued("/a/root", json!({"is_ca": true})).await;
     let made = generate(&server, "/a/made").await;
     let set = server.stored("/b/set", TYPE, json!({"secret": "s"})).await;
     let row = |version: &Value| {

@@ -6,8 +6,6 @@ use keywright_harness::{Options, Scrape, Server, key_file, python_program, works
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::given;
-
 // GET /openapi.json and GET /docs
 
 const PATHS: [&str; 2] = ["/openapi.json", "/docs"];
@@ -20,10 +18,8 @@ async fn the_description_needs_no_token_and_equals_the_golden_file() {
         .send(server.request(Method::GET, "/openapi.json"))
         .await;
     let response = response.expect(200);
-    assert_eq!(
-        response.header("content-type"),
-        Some("application/json;charset=UTF-8")
-    );
+    let actual = response.header("content-type");
+    assert_eq!(actual, Some("application/json;charset=UTF-8"));
     let golden: Value = serde_json::from_str(&golden).unwrap();
     assert!(response.json() == golden);
 }
@@ -46,10 +42,8 @@ async fn the_page_loads_no_scripts_or_external_resources() {
         .send(server.request(Method::GET, "/docs/"))
         .await
         .expect(200);
-    assert_eq!(
-        response.header("content-type"),
-        Some("text/html; charset=utf-8")
-    );
+    let actual = response.header("content-type");
+    assert_eq!(actual, Some("text/html; charset=utf-8"));
     assert_eq!(response.header("x-content-type-options"), Some("nosniff"));
     assert_eq!(response.header("referrer-policy"), Some("no-referrer"));
     let policy = response
@@ -111,11 +105,8 @@ async fn described_types_have_the_schemas_of_their_plugins() {
         };
         assert_eq!(names(schema("Value")), names(&listed["value"]), "{name}");
         assert_eq!(schema("Value")["type"], listed["value"]["type"], "{name}");
-        assert_eq!(
-            names(schema("Parameters")),
-            names(&listed["parameters"]),
-            "{name}"
-        );
+        let actual = names(schema("Parameters"));
+        assert_eq!(actual, names(&listed["parameters"]), "{name}");
     }
 }
 
@@ -233,8 +224,9 @@ async fn target(server: &Server, path: &str) -> String {
 }
 
 async fn certificate(server: &Server) -> String {
-    let listed = server.get("/api/v1/certificates?name=/demo/root").await;
-    let listed = listed.expect(200).json();
+    let listed = server
+        .get_json("/api/v1/certificates?name=/demo/root")
+        .await;
     listed["certificates"][0]["id"].as_str().unwrap().to_owned()
 }
 
@@ -242,7 +234,7 @@ async fn certificate(server: &Server) -> String {
 async fn with_existing_ids(server: &Server, path: &str, example: &Value) -> Value {
     let mut body = example.clone();
     if path.ends_with("update_transitional_version") && body["version"].is_string() {
-        let versions = given::versions(server, "/demo/root").await;
+        let versions = server.versions("/demo/root").await;
         body["version"] = json!(versions.last().unwrap()["id"]);
     }
     body
@@ -356,7 +348,7 @@ fn close(part: &mut Value) {
 /// Adds the ids of existing resources as examples, so that requests with ids succeed.
 async fn add_ids(description: &mut Value, server: &Server) {
     let certificate = json!({"common_name": "c", "is_ca": true});
-    let version = given::generate_certificate(server, "/certificate", certificate).await;
+    let version = server.issued("/certificate", certificate).await;
     let listed = server.get("/api/v1/certificates?name=/certificate").await;
     let grant = json!({"path": "/granted", "actor": "someone", "operations": ["read"]});
     let response = server.post("/api/v2/permissions", grant).await;

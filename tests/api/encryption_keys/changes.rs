@@ -13,7 +13,6 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
 use super::{active_key_id, sections, usage, used, with_keys, with_secrets};
-use crate::given;
 
 // Creation of the record of a new active key.
 
@@ -33,12 +32,12 @@ async fn servers_starting_together_with_a_new_key_share_one_record() {
     ids.dedup();
     assert_eq!(ids.len(), 1, "{ids:?}");
     for (number, server) in servers.iter().enumerate() {
-        given::set_value(server, &format!("/{number}"), "value").await;
+        server.set_value(&format!("/{number}"), "value").await;
     }
     for server in &servers {
         assert_eq!(usage(server).await, used(4, 0, 0));
         for number in 0..servers.len() {
-            given::newest(server, &format!("/{number}")).await;
+            server.newest(&format!("/{number}")).await;
         }
     }
 }
@@ -70,13 +69,11 @@ async fn without_key_creation_a_server_waits_for_the_key_record() {
     };
     until("waiting server", is_waiting).await;
     let creating = Server::start_with(&with_keys(&["KEY_A"]).storage(&storage)).await;
-    given::set_value(&creating, "/a", "1").await;
+    creating.set_value("/a", "1").await;
     let waited = waiting.await.unwrap();
-    assert_eq!(given::newest(&waited, "/a").await["value"], "1");
-    assert_eq!(
-        super::active_key_id(&waited),
-        super::active_key_id(&creating)
-    );
+    assert_eq!(waited.newest("/a").await["value"], "1");
+    let actual = super::active_key_id(&waited);
+    assert_eq!(actual, super::active_key_id(&creating));
 }
 
 #[tokio::test]
@@ -84,7 +81,7 @@ async fn a_server_without_key_creation_starts_with_an_existing_record() {
     let server = Server::start_with(&with_keys(&["KEY_A"])).await;
     let options = Options::default().encryption(&waiting("key_wait_seconds_max = 0"));
     let server = Server::start_in(server.stop().await, &with_secrets(options)).await;
-    given::set_value(&server, "/a", "1").await;
+    server.set_value("/a", "1").await;
 }
 
 /// Configures the key `KEY_A` for a server that does not create the key's record.
@@ -108,7 +105,7 @@ async fn a_rolling_key_change_of_two_servers_fails_no_request() {
 
     let (one, two) = tokio::join!(start(&old), start(&old));
     let old_key = active_key_id(&one);
-    given::set_value(&one, "/old", "1").await;
+    one.set_value("/old", "1").await;
 
     // Both get the new key, still inactive.
     let load = Load::on(two);
@@ -125,11 +122,11 @@ async fn a_rolling_key_change_of_two_servers_fails_no_request() {
     one.stop().await;
     let one = start(&changed).await;
     assert_ne!(active_key_id(&one), old_key);
-    given::set_value(&one, "/new", "2").await;
+    one.set_value("/new", "2").await;
     let two = load.end().await;
-    assert_eq!(given::newest(&two, "/new").await["value"], "2");
-    given::set_value(&two, "/still-old", "3").await;
-    assert_eq!(given::newest(&one, "/still-old").await["value"], "3");
+    assert_eq!(two.newest("/new").await["value"], "2");
+    two.set_value("/still-old", "3").await;
+    assert_eq!(one.newest("/still-old").await["value"], "3");
 
     // The other server activates it, too.
     let load = Load::on(one);
@@ -139,7 +136,7 @@ async fn a_rolling_key_change_of_two_servers_fails_no_request() {
     assert_eq!(active_key_id(&two), active_key_id(&one));
     for server in [&one, &two] {
         for (name, value) in [("/old", "1"), ("/new", "2"), ("/still-old", "3")] {
-            assert_eq!(given::newest(server, name).await["value"], value);
+            assert_eq!(server.newest(name).await["value"], value);
         }
         assert_eq!(usage(server).await["unknown_keys"], 0);
     }
@@ -153,7 +150,7 @@ async fn a_key_activated_by_another_server_is_recognized_before_use() {
     let old = Server::start_with(&old).await;
     let new = with_keys(&["KEY_B", "KEY_A"]).storage(&storage);
     let new = Server::start_with(&new).await;
-    given::set_value(&new, "/new", "1").await;
+    new.set_value("/new", "1").await;
     let recognized = format!("\"encryption.key\":\"{}\"", active_key_id(&new));
     old.until_logged(&recognized).await;
     assert_eq!(usage(&old).await, used(0, 1, 0));
@@ -167,7 +164,7 @@ async fn a_key_activated_by_another_server_is_not_counted_as_unknown() {
     let old = Server::start_with(&old).await;
     let new = with_keys(&["KEY_B", "KEY_A"]).storage(&storage);
     let new = Server::start_with(&new).await;
-    given::set_value(&new, "/new", "1").await;
+    new.set_value("/new", "1").await;
     assert_eq!(usage(&old).await, used(0, 1, 0));
 }
 
@@ -183,8 +180,8 @@ impl Load {
         let stopped = Arc::clone(&is_stopped);
         let running = tokio::spawn(async move {
             while !stopped.load(Ordering::Relaxed) {
-                given::set_value(&server, "/load", "value").await;
-                given::newest(&server, "/old").await;
+                server.set_value("/load", "value").await;
+                server.newest("/old").await;
                 let newest = "/api/v1/data?name=/load&current=true";
                 server.get(newest).await.expect(200);
             }

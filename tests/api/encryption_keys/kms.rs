@@ -6,7 +6,6 @@ use keywright_harness::{
 use tempfile::TempDir;
 
 use super::{active_key_id, usage, used, with_keys, with_secrets};
-use crate::given;
 
 #[tokio::test]
 async fn the_plugin_is_needed_at_start_only() {
@@ -16,10 +15,10 @@ async fn the_plugin_is_needed_at_start_only() {
     let socket = plugin.socket().display().to_string();
     let options = with_keys(&[&socket]).storage(&storage);
     let server = Server::start_with(&options).await;
-    given::set_value(&server, "/a", "1").await;
+    server.set_value("/a", "1").await;
     drop(plugin);
-    assert_eq!(given::newest(&server, "/a").await["value"], "1");
-    given::set_value(&server, "/a", "2").await;
+    assert_eq!(server.newest("/a").await["value"], "1");
+    server.set_value("/a", "2").await;
     server.stop().await;
 
     let message = Server::refusal(&options);
@@ -27,7 +26,7 @@ async fn the_plugin_is_needed_at_start_only() {
     message.assert_contains(&socket);
     let _plugin = KeyManagementPlugin::start(folder.path(), "key");
     let server = Server::start_with(&options).await;
-    assert_eq!(given::newest(&server, "/a").await["value"], "2");
+    assert_eq!(server.newest("/a").await["value"], "2");
 }
 
 #[tokio::test]
@@ -39,7 +38,7 @@ async fn a_plugin_with_another_key_is_refused() {
     let [socket, other_socket] =
         [&plugin, &other].map(|plugin| plugin.socket().display().to_string());
     let server = Server::start_with(&with_keys(&[&socket]).storage(&storage)).await;
-    given::set_value(&server, "/a", "1").await;
+    server.set_value("/a", "1").await;
     let key_id = active_key_id(&server);
     server.stop().await;
     let message = Server::refusal(&with_keys(&[&other_socket]).storage(&storage));
@@ -48,9 +47,9 @@ async fn a_plugin_with_another_key_is_refused() {
     // If the right key is configured, too, the other key becomes the active key, and each key has its own record.
     let both = with_keys(&[&other_socket, &socket]).storage(&storage);
     let server = Server::start_with(&both).await;
-    given::set_value(&server, "/b", "2").await;
+    server.set_value("/b", "2").await;
     assert_eq!(usage(&server).await, used(1, 1, 0));
-    assert_eq!(given::newest(&server, "/a").await["value"], "1");
+    assert_eq!(server.newest("/a").await["value"], "1");
     assert_ne!(active_key_id(&server), key_id);
 }
 
@@ -70,9 +69,9 @@ async fn with_trusted_cas_the_plugin_must_prove_its_host_name() {
         with_secrets(Options::default().encryption(&section))
     };
     let server = Server::start_with(&options("localhost")).await;
-    given::set_value(&server, "/a", "1").await;
+    server.set_value("/a", "1").await;
     let server = Server::start_in(server.stop().await, &options("localhost")).await;
-    assert_eq!(given::newest(&server, "/a").await["value"], "1");
+    assert_eq!(server.newest("/a").await["value"], "1");
 
     let message = Server::refusal(&options("elsewhere.example"));
     message.assert_contains("could not report its version");
@@ -89,11 +88,11 @@ async fn a_running_server_unwraps_a_key_that_another_activates() {
     let socket = plugin.socket().display().to_string();
     let old = with_keys(&["KEY_A", &socket]).storage(&storage);
     let old = Server::start_with(&old).await;
-    given::set_value(&old, "/old", "1").await;
+    old.set_value("/old", "1").await;
     let new = with_keys(&[&socket, "KEY_A"]).storage(&storage);
     let new = Server::start_with(&new).await;
-    given::set_value(&new, "/new", "2").await;
-    assert_eq!(given::newest(&old, "/new").await["value"], "2");
+    new.set_value("/new", "2").await;
+    assert_eq!(old.newest("/new").await["value"], "2");
     assert_eq!(usage(&old).await, used(1, 1, 0));
 }
 
@@ -105,7 +104,7 @@ async fn reads_are_503_until_an_unavailable_plugin_returns() {
     let socket = plugin.socket().display().to_string();
     let old = with_keys(&["KEY_A", &socket]).storage(&storage);
     let old = Server::start_with(&old).await;
-    given::set_value(&old, "/old", "1").await;
+    old.set_value("/old", "1").await;
     // The old server loses its plugin before it needs the key.
     let other_folder = TempDir::new().unwrap();
     std::fs::copy(folder.path().join("key"), other_folder.path().join("key")).unwrap();
@@ -114,13 +113,13 @@ async fn reads_are_503_until_an_unavailable_plugin_returns() {
     let other_socket = other_plugin.socket().display().to_string();
     let new = with_keys(&[&other_socket, "KEY_A"]).storage(&storage);
     let new = Server::start_with(&new).await;
-    given::set_value(&new, "/new", "2").await;
+    new.set_value("/new", "2").await;
     let refused = old.get("/api/v1/data?name=/new").await.expect(503).error();
     refused.assert_contains(&active_key_id(&new));
-    assert_eq!(given::newest(&old, "/old").await["value"], "1");
+    assert_eq!(old.newest("/old").await["value"], "1");
 
     let _plugin = KeyManagementPlugin::start(folder.path(), "key");
     let is_served = async || old.get("/api/v1/data?name=/new").await.status != 503;
     until("key", is_served).await;
-    assert_eq!(given::newest(&old, "/new").await["value"], "2");
+    assert_eq!(old.newest("/new").await["value"], "2");
 }

@@ -9,8 +9,6 @@ use keywright_harness::{Options, Server, Text, shared_storage};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::given;
-
 /// Raw test keys in base64, each in an environment variable of the server.
 const KEYS: [(&str, &str); 3] = [
     ("KEY_A", "QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE="),
@@ -63,7 +61,7 @@ fn sections(names: &[&str]) -> String {
 
 /// Returns the response to a request for the usage of keys.
 pub(crate) async fn usage(server: &Server) -> Value {
-    server.get("/api/v1/key-usage").await.expect(200).json()
+    server.get_json("/api/v1/key-usage").await
 }
 
 /// Returns the expected response to a request for the usage of keys.
@@ -109,7 +107,7 @@ async fn unusable_keys_are_refused_with_the_ids_of_the_needed_keys() {
     let mut needed = Vec::new();
     for (keys, name) in [(vec!["KEY_A"], "/a"), (vec!["KEY_B", "KEY_A"], "/b")] {
         let server = Server::start_with(&with_keys(&keys).storage(&storage)).await;
-        given::set_value(&server, name, "1").await;
+        server.set_value(name, "1").await;
         needed.push(active_key_id(&server));
         server.stop().await;
     }
@@ -123,10 +121,10 @@ async fn unusable_keys_are_refused_with_the_ids_of_the_needed_keys() {
     }
     // The refused start changed nothing, and one of the two keys is enough.
     let server = Server::start_with(&with_keys(&["KEY_B"]).storage(&storage)).await;
-    assert_eq!(given::newest(&server, "/b").await["value"], "1");
+    assert_eq!(server.newest("/b").await["value"], "1");
     server.stop().await;
     let server = Server::start_with(&with_keys(&["KEY_C", "KEY_A"]).storage(&storage)).await;
-    assert_eq!(given::newest(&server, "/a").await["value"], "1");
+    assert_eq!(server.newest("/a").await["value"], "1");
 }
 
 #[tokio::test]
@@ -146,7 +144,7 @@ async fn a_malformed_record_of_a_key_is_named_with_its_table() {
 async fn an_empty_store_accepts_any_key() {
     let server = Server::start_with(&with_keys(&["KEY_A"])).await;
     let server = Server::start_in(server.stop().await, &with_keys(&["KEY_B"])).await;
-    given::set_value(&server, "/a", "1").await;
+    server.set_value("/a", "1").await;
 }
 
 // Stored values that can't be decrypted.
@@ -154,10 +152,10 @@ async fn an_empty_store_accepts_any_key() {
 #[tokio::test]
 async fn a_value_under_an_unconfigured_key_is_refused_with_the_key_id() {
     let server = Server::start_with(&with_keys(&["KEY_A"])).await;
-    let one = given::set_value(&server, "/one", "canary-one").await;
+    let one = server.set_value("/one", "canary-one").await;
     let key_id = active_key_id(&server);
     let server = Server::start_in(server.stop().await, &with_keys(&["KEY_B", "KEY_A"])).await;
-    given::set_value(&server, "/two", "canary-two").await;
+    server.set_value("/two", "canary-two").await;
 
     let server = Server::start_in(server.stop().await, &with_keys(&["KEY_B"])).await;
     let by_id = format!("/api/v1/data/{}", one["id"].as_str().unwrap());
@@ -168,10 +166,10 @@ async fn a_value_under_an_unconfigured_key_is_refused_with_the_key_id() {
             format!("the encryption key {key_id} is not configured")
         );
     }
-    assert_eq!(given::newest(&server, "/two").await["value"], "canary-two");
+    assert_eq!(server.newest("/two").await["value"], "canary-two");
     assert_eq!(usage(&server).await, used(1, 0, 1));
     // A new version replaces the unreadable one.
-    given::set_value(&server, "/one", "canary-three").await;
+    server.set_value("/one", "canary-three").await;
     let newest = "/api/v1/data?name=/one&current=true";
     let newest: Value = server.get_json(newest).await;
     assert_eq!(newest["data"][0]["value"], "canary-three");
@@ -187,9 +185,9 @@ const COPY: &str = "update credential_version
 #[tokio::test]
 async fn a_copied_ciphertext_is_refused_without_disclosing_its_value() {
     let server = Server::start().await;
-    given::set_value(&server, "/one", "canary-one").await;
-    given::set_value(&server, "/two", "canary-two").await;
-    given::set_value(&server, "/two", "canary-three").await;
+    server.set_value("/one", "canary-one").await;
+    server.set_value("/two", "canary-two").await;
+    server.set_value("/two", "canary-three").await;
     let sequences = "select sequence from credential_version order by sequence";
     let sequences = server.run_sql(sequences).await;
     let [one, two, three] = sequences.lines().collect::<Vec<_>>()[..] else {
@@ -217,7 +215,7 @@ async fn versions_with_a_changed_type_or_casing_are_refused() {
     let options = Options::default().hostile("", "recover = \"echo\"");
     let server = Server::start_with(&options).await;
     let authority = json!({"common_name": "root", "is_ca": true});
-    given::generate(&server, "/root", "certificate", authority).await;
+    server.generated("/root", "certificate", authority).await;
     let get = "/api/v1/data?name=/ROOT";
     for change in ["credential_type = 'hostile'", "name = '/ROOT'"] {
         server

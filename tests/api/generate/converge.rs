@@ -5,8 +5,6 @@ use serde_json::{Value, json};
 
 use Outcome::{Kept, Written};
 
-use crate::given;
-
 /// The effect of a generate with `converge` on an existing credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
@@ -33,7 +31,9 @@ async fn converge_from(
     credential_type: &str,
     parameters: &Value,
 ) -> Outcome {
-    let response = given::generate(server, "/a", credential_type, parameters.clone()).await;
+    let response = server
+        .generated("/a", credential_type, parameters.clone())
+        .await;
     if response["id"] == existing["id"] {
         assert_eq!(response["value"], existing["value"]);
         Kept
@@ -63,6 +63,24 @@ pub(super) fn with(base: &Value, others: &Value) -> Value {
     changed
 }
 
+/// Asserts the outcomes in a table, each followed by the changes of these parameters in the first and in the second generate.
+pub(super) async fn assert_outcomes(
+    server: &Server,
+    credential_type: &str,
+    base: &Value,
+    table: &str,
+) {
+    server.delete("/api/v1/data?name=/a").await;
+    for row in table.trim().lines() {
+        let (outcome, changes) = row.trim().split_once(' ').unwrap();
+        let (first, then) = changes.split_once(" then ").unwrap();
+        let [first, then] =
+            [first, then].map(|changes| with(base, &serde_json::from_str(changes).unwrap()));
+        let became = converge(server, credential_type, &first, &then).await;
+        assert_eq!(format!("{became:?}"), outcome, "{credential_type}: {row}");
+    }
+}
+
 #[tokio::test]
 async fn the_newest_version_is_compared() {
     let server = Server::reused().await;
@@ -71,57 +89,67 @@ async fn the_newest_version_is_compared() {
     assert_eq!(became, Written);
     let became = converge(&server, "password", &short, &short).await;
     assert_eq!(became, Kept);
-    given::set(&server, "/a", "password", json!("mine")).await;
+    server.stored("/a", "password", json!("mine")).await;
     let before = server.versions("/a").await[0].clone();
     assert_outcome(Written, &server, &before, "password", &short).await;
 }
 
-// Passwords.
+// Comparison of parameters.
+
+const OF_PASSWORDS: &str = r#"
+    Kept {} then {}
+    Kept {} then {"length": 30, "exclude_upper": false, "exclude_lower": false, "exclude_number": false, "include_special": false}
+    Kept {"length": 30, "exclude_upper": false, "exclude_lower": false, "exclude_number": false, "include_special": false} then {}
+    Kept {"length": 30} then {"length": "30"}
+    Written {"length": 20} then {}
+    Written {} then {"length": 31, "exclude_upper": false, "exclude_lower": false, "exclude_number": false, "include_special": false}
+    Written {} then {"length": 30, "exclude_upper": true, "exclude_lower": false, "exclude_number": false, "include_special": false}
+    Written {} then {"length": 30, "exclude_upper": false, "exclude_lower": true, "exclude_number": false, "include_special": false}
+    Written {} then {"length": 30, "exclude_upper": false, "exclude_lower": false, "exclude_number": true, "include_special": false}
+    Written {} then {"length": 30, "exclude_upper": false, "exclude_lower": false, "exclude_number": false, "include_special": true}
+    Written {"include_special": true} then {}
+"#;
+
+const OF_USERNAMES: &str = r#"
+    Kept {"username": "ada"} then {"username": "ada"}
+    Written {"username": "ada"} then {"username": "grace"}
+    Written {"username": "ada"} then {"username": "Ada"}
+    Written {"username": "ada"} then {}
+    Written {} then {"username": "ada"}
+    Kept {} then {}
+    Kept {} then {"username": ""}
+"#;
+
+const OF_KEYS: &str = r#"
+    Kept {} then {}
+    Kept {} then {"key_length": 2048}
+    Kept {"key_length": 3072} then {"key_length": "3072"}
+    Written {"key_length": 3072} then {}
+    Written {} then {"key_length": 3072}
+"#;
+
+const OF_COMMENTS: &str = r#"
+    Kept {"ssh_comment": "ada"} then {"ssh_comment": "ada"}
+    Written {"ssh_comment": "ada"} then {"ssh_comment": "grace"}
+    Written {"ssh_comment": "ada"} then {"ssh_comment": ""}
+    Written {"ssh_comment": "ada"} then {}
+    Kept {} then {"ssh_comment": ""}
+    Kept {"ssh_comment": ""} then {}
+    Written {} then {"ssh_comment": "ada"}
+"#;
 
 #[tokio::test]
 async fn every_parameter_is_compared_and_defaults_equal_absence() {
     let server = Server::reused().await;
-    let defaults = json!({
-        "length": 30,
-        "exclude_upper": false,
-        "exclude_lower": false,
-        "exclude_number": false,
-        "include_special": false,
-    });
-    for credential_type in ["password", "user"] {
-        server.delete("/api/v1/data?name=/a").await;
-        for (first, then, outcome) in [
-            (json!({}), json!({}), Kept),
-            (json!({}), defaults.clone(), Kept),
-            (defaults.clone(), json!({}), Kept),
-            (json!({"length": 30}), json!({"length": "30"}), Kept),
-            (json!({"length": 20}), json!({}), Written),
-            (json!({}), with(&defaults, &json!({"length": 31})), Written),
-            (
-                json!({}),
-                with(&defaults, &json!({"exclude_upper": true})),
-                Written,
-            ),
-            (
-                json!({}),
-                with(&defaults, &json!({"exclude_lower": true})),
-                Written,
-            ),
-            (
-                json!({}),
-                with(&defaults, &json!({"exclude_number": true})),
-                Written,
-            ),
-            (
-                json!({}),
-                with(&defaults, &json!({"include_special": true})),
-                Written,
-            ),
-            (json!({"include_special": true}), json!({}), Written),
-        ] {
-            let became = converge(&server, credential_type, &first, &then).await;
-            assert_eq!(became, outcome, "{credential_type}: {first}, then {then}");
-        }
+    for (credential_type, table) in [
+        ("password", OF_PASSWORDS),
+        ("user", OF_PASSWORDS),
+        ("user", OF_USERNAMES),
+        ("rsa", OF_KEYS),
+        ("ssh", OF_KEYS),
+        ("ssh", OF_COMMENTS),
+    ] {
+        assert_outcomes(&server, credential_type, &json!({}), table).await;
     }
 }
 
@@ -129,7 +157,7 @@ async fn every_parameter_is_compared_and_defaults_equal_absence() {
 async fn a_set_password_always_differs() {
     let server = Server::reused().await;
     let thirty_letters = "abcdefghijABCDEFGHIJ0123456789";
-    let set = given::set(&server, "/a", "password", json!(thirty_letters)).await;
+    let set = server.stored("/a", "password", json!(thirty_letters)).await;
     assert_outcome(Written, &server, &set, "password", &json!({})).await;
     let made = server.versions("/a").await[0].clone();
     assert_outcome(Kept, &server, &made, "password", &json!({})).await;
@@ -139,7 +167,7 @@ async fn a_set_password_always_differs() {
 async fn a_regenerated_password_still_has_its_parameters() {
     let server = Server::reused().await;
     let parameters = json!({"length": 12, "include_special": true});
-    given::generate(&server, "/a", "password", parameters.clone()).await;
+    server.generated("/a", "password", parameters.clone()).await;
     let regenerated = server.regenerated("/a").await;
     assert_outcome(Kept, &server, &regenerated, "password", &parameters).await;
 }
@@ -147,30 +175,9 @@ async fn a_regenerated_password_still_has_its_parameters() {
 // Users: differences from passwords.
 
 #[tokio::test]
-async fn the_requested_username_is_compared() {
-    let server = Server::reused().await;
-    let (ada, grace) = (json!({"username": "ada"}), json!({"username": "grace"}));
-    for (first, then, outcome) in [
-        (&ada, &ada, Kept),
-        (&ada, &grace, Written),
-        (&ada, &json!({"username": "Ada"}), Written),
-        (&ada, &json!({}), Written),
-        (&json!({}), &ada, Written),
-        (&json!({}), &json!({}), Kept),
-        (&json!({}), &json!({"username": ""}), Kept),
-    ] {
-        assert_eq!(
-            converge(&server, "user", first, then).await,
-            outcome,
-            "{first}, then {then}"
-        );
-    }
-}
-
-#[tokio::test]
 async fn requesting_the_generated_username_adds_a_version() {
     let server = Server::reused().await;
-    let made = given::generate(&server, "/a", "user", json!({})).await;
+    let made = server.generated("/a", "user", json!({})).await;
     let requested = json!({"username": made["value"]["username"]});
     assert_outcome(Written, &server, &made, "user", &requested).await;
 }
@@ -179,8 +186,8 @@ async fn requesting_the_generated_username_adds_a_version() {
 async fn the_deprecated_username_field_is_compared_too() {
     let server = Server::reused().await;
     let body = json!({"name": "/a", "type": "user", "value": {"username": "ada"}});
-    let response = server.post("/api/v1/data", body.clone()).await;
-    let made = response.expect(200).json();
+    let made = server.post("/api/v1/data", body.clone()).await;
+    let made = made.expect(200).json();
     assert_outcome(Kept, &server, &made, "user", &json!({"username": "ada"})).await;
     let again = server.post("/api/v1/data", body).await.expect(200).json();
     assert_eq!(again["id"], made["id"]);
@@ -208,71 +215,19 @@ async fn after_a_regeneration_converge_compares_the_username() {
 // RSA and SSH keys.
 
 #[tokio::test]
-async fn the_key_length_is_compared() {
-    let server = Server::reused().await;
-    for credential_type in ["rsa", "ssh"] {
-        server.delete("/api/v1/data?name=/a").await;
-        for (first, then, outcome) in [
-            (json!({}), json!({}), Kept),
-            (json!({}), json!({"key_length": 2048}), Kept),
-            (
-                json!({"key_length": 3072}),
-                json!({"key_length": "3072"}),
-                Kept,
-            ),
-            (json!({"key_length": 3072}), json!({}), Written),
-            (json!({}), json!({"key_length": 3072}), Written),
-        ] {
-            let became = converge(&server, credential_type, &first, &then).await;
-            assert_eq!(became, outcome, "{credential_type}: {first}, then {then}");
-        }
-    }
-}
-
-#[tokio::test]
-async fn the_ssh_comment_is_compared_and_empty_equals_absent() {
-    let server = Server::reused().await;
-    let (ada, grace) = (
-        json!({"ssh_comment": "ada"}),
-        json!({"ssh_comment": "grace"}),
-    );
-    let empty = json!({"ssh_comment": ""});
-    for (first, then, outcome) in [
-        (&ada, &ada, Kept),
-        (&ada, &grace, Written),
-        (&ada, &empty, Written),
-        (&ada, &json!({}), Written),
-        (&json!({}), &empty, Kept),
-        (&empty, &json!({}), Kept),
-        (&json!({}), &ada, Written),
-    ] {
-        assert_eq!(
-            converge(&server, "ssh", first, then).await,
-            outcome,
-            "{first}, then {then}"
-        );
-    }
-}
-
-#[tokio::test]
 async fn a_set_key_is_kept_if_it_matches_the_parameters() {
     let server = Server::reused().await;
+    let comment = |comment: &str| json!({"ssh_comment": comment});
     for (credential_type, parameters, other) in [
         ("rsa", json!({}), json!({"key_length": 3072})),
         ("rsa", json!({"key_length": 3072}), json!({})),
-        ("ssh", json!({}), json!({"ssh_comment": "ada"})),
-        (
-            "ssh",
-            json!({"ssh_comment": "ada on host"}),
-            json!({"ssh_comment": "ada"}),
-        ),
+        ("ssh", json!({}), comment("ada")),
+        ("ssh", comment("ada on host"), comment("ada")),
     ] {
-        let made = server
-            .generate("/made", credential_type, parameters.clone())
-            .await;
-        let value = made.expect(200).json()["value"].clone();
+        let made = server.generated("/made", credential_type, parameters.clone());
+        let value = made.await["value"].clone();
         for value in [value.clone(), json!({"public_key": value["public_key"]})] {
-            let set = given::set(&server, "/a", credential_type, value).await;
+            let set = server.stored("/a", credential_type, value).await;
             assert_outcome(Kept, &server, &set, credential_type, &parameters).await;
             assert_outcome(Written, &server, &set, credential_type, &other).await;
         }
@@ -294,7 +249,7 @@ async fn a_key_whose_public_part_is_absent_or_unreadable_differs() {
             json!({"public_key": "ssh-rsa AAAA", "private_key": "private"}),
         ];
         for value in values {
-            let set = given::set(&server, "/a", credential_type, value.clone()).await;
+            let set = server.stored("/a", credential_type, value.clone()).await;
             assert_outcome(Written, &server, &set, credential_type, &json!({})).await;
         }
     }

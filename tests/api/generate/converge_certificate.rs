@@ -5,115 +5,65 @@ use serde_json::{Value, json};
 
 use super::converge::{
     Outcome::{Kept, Written},
-    assert_outcome, converge, with,
+    assert_outcome, assert_outcomes, with,
 };
 use crate::{
     certificates::Certificate,
     external_certificates::{DURATION_DAYS, Signing, authority, self_signed_leaf},
-    given,
 };
 
 // Comparison of parameters.
 
-fn full() -> Value {
-    json!({
-        "common_name": "leaf",
-        "organization": "Example",
-        "organization_unit": "Unit",
-        "locality": "Graz",
-        "state": "Styria",
-        "country": "AT",
-        "alternative_names": ["a.example.org", "10.0.0.1"],
-        "key_usage": ["digital_signature", "key_encipherment"],
-        "extended_key_usage": ["server_auth", "client_auth"],
-        "duration": 90,
-        "self_sign": true,
-    })
-}
+const OF_ROOTS: &str = r#"
+    Kept {} then {}
+    Kept {} then {"duration": 365, "organization": ""}
+    Kept {} then {"alternative_names": [], "key_usage": []}
+    Kept {} then {"self_sign": true}
+    Kept {"alternative_names": ["2001:DB8::0001"]} then {"alternative_names": ["2001:db8::1"]}
+    Kept {"key_usage": ["crl_sign", "crl_sign"]} then {"key_usage": ["crl_sign"]}
+"#;
+
+const OF_LEAVES: &str = r#"
+    Kept {} then {}
+    Kept {} then {"key_length": 2048, "is_ca": false, "ca": ""}
+    Kept {} then {"key_length": "2048", "duration": "90"}
+    Kept {} then {"key_usage": ["key_encipherment", "digital_signature"]}
+    Written {} then {"common_name": "other"}
+    Written {} then {"organization": "Other"}
+    Written {} then {"organization_unit": ""}
+    Written {} then {"locality": "Wien"}
+    Written {} then {"state": "Wien"}
+    Written {} then {"country": "DE"}
+    Written {} then {"alternative_names": ["10.0.0.1", "a.example.org"]}
+    Written {} then {"alternative_names": ["a.example.org"]}
+    Written {} then {"alternative_names": []}
+    Written {} then {"key_usage": ["digital_signature"]}
+    Written {} then {"key_usage": []}
+    Written {} then {"extended_key_usage": ["client_auth", "server_auth"]}
+    Written {} then {"extended_key_usage": []}
+    Written {} then {"key_length": 3072}
+    Written {} then {"duration": 91}
+    Written {} then {"duration": 365}
+    Written {} then {"is_ca": true}
+"#;
 
 #[tokio::test]
-async fn the_same_parameters_keep_the_certificate() {
-    let server = Server::reused().await;
-    for parameters in [
-        json!({"common_name": "leaf", "self_sign": true}),
-        json!({"common_name": "root", "is_ca": true}),
-        full(),
-    ] {
-        let became = converge(&server, "certificate", &parameters, &parameters).await;
-        assert_eq!(became, Kept);
-    }
-}
-
-#[tokio::test]
-async fn equivalent_parameters_keep_the_certificate() {
+async fn every_parameter_of_a_certificate_is_compared() {
     let server = Server::reused().await;
     let root = json!({"common_name": "root", "is_ca": true});
-    for (first, then) in [
-        (
-            full(),
-            with(
-                &full(),
-                &json!({"key_length": 2048, "is_ca": false, "ca": ""}),
-            ),
-        ),
-        (
-            full(),
-            with(&full(), &json!({"key_length": "2048", "duration": "90"})),
-        ),
-        (
-            full(),
-            with(
-                &full(),
-                &json!({"key_usage": ["key_encipherment", "digital_signature"]}),
-            ),
-        ),
-        (
-            root.clone(),
-            with(&root, &json!({"duration": 365, "organization": ""})),
-        ),
-        (
-            root.clone(),
-            with(&root, &json!({"alternative_names": [], "key_usage": []})),
-        ),
-        (root.clone(), with(&root, &json!({"self_sign": true}))),
-        (
-            with(&root, &json!({"alternative_names": ["2001:DB8::0001"]})),
-            with(&root, &json!({"alternative_names": ["2001:db8::1"]})),
-        ),
-        (
-            with(&root, &json!({"key_usage": ["crl_sign", "crl_sign"]})),
-            with(&root, &json!({"key_usage": ["crl_sign"]})),
-        ),
+    let short = json!({"common_name": "leaf", "self_sign": true});
+    let full = json!({
+        "common_name": "leaf", "organization": "Example", "organization_unit": "Unit", "locality": "Graz",
+        "state": "Styria", "country": "AT", "alternative_names": ["a.example.org", "10.0.0.1"],
+        "key_usage": ["digital_signature", "key_encipherment"],
+        "extended_key_usage": ["server_auth", "client_auth"], "duration": 90, "self_sign": true,
+    });
+    for (base, table) in [
+        (root, OF_ROOTS),
+        (short, "Kept {} then {}"),
+        (full, OF_LEAVES),
     ] {
-        let became = converge(&server, "certificate", &first, &then).await;
-        assert_eq!(became, Kept, "{first}, then {then}");
-    }
-}
-
-#[tokio::test]
-async fn a_change_of_any_parameter_adds_a_version() {
-    let server = Server::reused().await;
-    for change in [
-        json!({"common_name": "other"}),
-        json!({"organization": "Other"}),
-        json!({"organization_unit": ""}),
-        json!({"locality": "Wien"}),
-        json!({"state": "Wien"}),
-        json!({"country": "DE"}),
-        json!({"alternative_names": ["10.0.0.1", "a.example.org"]}),
-        json!({"alternative_names": ["a.example.org"]}),
-        json!({"alternative_names": []}),
-        json!({"key_usage": ["digital_signature"]}),
-        json!({"key_usage": []}),
-        json!({"extended_key_usage": ["client_auth", "server_auth"]}),
-        json!({"extended_key_usage": []}),
-        json!({"key_length": 3072}),
-        json!({"duration": 91}),
-        json!({"duration": 365}),
-        json!({"is_ca": true}),
-    ] {
-        let became = converge(&server, "certificate", &full(), &with(&full(), &change)).await;
-        assert_eq!(became, Written, "{change}");
+        assert_outcomes(&server, "certificate", &base, table).await;
     }
 }
 
@@ -130,7 +80,6 @@ async fn a_set_certificate_is_compared_by_its_contents() {
         "duration": DURATION_DAYS,
     });
     for (certificate, parameters) in [(&leaf, of_leaf), (&root, of_root)] {
-        let value = json!({"certificate": certificate.certificate});
         for (change, outcome) in [
             (json!({}), Kept),
             (json!({"duration": 365}), Written),
@@ -140,7 +89,9 @@ async fn a_set_certificate_is_compared_by_its_contents() {
             (json!({"extended_key_usage": ["server_auth"]}), Written),
             (json!({"alternative_names": ["example.org"]}), Written),
         ] {
-            let set = given::set(&server, "/a", "certificate", value.clone()).await;
+            let set = server
+                .stored("/a", "certificate", certificate.public())
+                .await;
             let requested = with(&parameters, &change);
             assert_outcome(outcome, &server, &set, "certificate", &requested).await;
         }
@@ -151,7 +102,7 @@ async fn a_set_certificate_is_compared_by_its_contents() {
 async fn converge_overwrites_a_credential_without_a_certificate() {
     let server = Server::reused().await;
     let value = json!({"ca": authority("root").certificate});
-    let set = given::set(&server, "/a", "certificate", value).await;
+    let set = server.stored("/a", "certificate", value).await;
     let parameters = json!({"common_name": "root", "is_ca": true});
     assert_outcome(Written, &server, &set, "certificate", &parameters).await;
 }
@@ -160,9 +111,11 @@ async fn converge_overwrites_a_credential_without_a_certificate() {
 async fn the_response_for_a_kept_certificate_has_duration_used_0() {
     let server = Server::reused().await;
     let parameters = json!({"common_name": "root", "is_ca": true, "key_length": 3072});
-    let made = given::generate(&server, "/a", "certificate", parameters.clone()).await;
+    let made = server
+        .generated("/a", "certificate", parameters.clone())
+        .await;
     assert_eq!(made["duration_used"], 365);
-    let kept = given::generate(&server, "/a", "certificate", parameters).await;
+    let kept = server.generated("/a", "certificate", parameters).await;
     assert_eq!(kept["id"], made["id"]);
     assert_eq!(kept["duration_overridden"], false);
     assert_eq!(kept["duration_used"], 0);
@@ -214,7 +167,7 @@ async fn another_ca_adds_a_version() {
     with_root("/other", &server).await;
     let by_root = json!({"common_name": "leaf", "ca": "/root"});
     let by_other = json!({"common_name": "leaf", "ca": "/other"});
-    let made = given::generate(&server, "/a", "certificate", by_root.clone()).await;
+    let made = server.generated("/a", "certificate", by_root.clone()).await;
     assert_outcome(Kept, &server, &made, "certificate", &by_root).await;
     assert_outcome(Written, &server, &made, "certificate", &by_other).await;
 }
@@ -224,7 +177,8 @@ async fn a_new_version_of_the_ca_adds_one_version() {
     let server = Server::reused().await;
     with_root("/root", &server).await;
     let parameters = json!({"common_name": "leaf", "ca": "/root"});
-    let made = given::generate(&server, "/a", "certificate", parameters.clone()).await;
+    let made = server.generate("/a", "certificate", parameters.clone());
+    let made = made.await.expect(200).json();
     with_root("/root", &server).await;
     assert_outcome(Written, &server, &made, "certificate", &parameters).await;
     let renewed = server.versions("/a").await[0].clone();
@@ -236,10 +190,10 @@ async fn another_type_with_the_name_of_the_ca_changes_nothing() {
     let server = Server::reused().await;
     with_root("/root", &server).await;
     let by_root = json!({"common_name": "leaf", "ca": "/root"});
-    let made = given::generate(&server, "/a", "certificate", by_root).await;
+    let made = server.generated("/a", "certificate", by_root).await;
     server.delete("/api/v1/data?name=/root").await.expect(204);
     let self_signed = json!({"common_name": "leaf", "self_sign": true});
-    given::set_value(&server, "/root", "v").await;
+    server.set_value("/root", "v").await;
     assert_outcome(Written, &server, &made, "certificate", &self_signed).await;
 }
 
@@ -249,7 +203,7 @@ async fn switching_between_ca_and_self_signed_adds_a_version() {
     with_root("/root", &server).await;
     let by_root = json!({"common_name": "leaf", "ca": "/root"});
     let by_itself = json!({"common_name": "leaf", "self_sign": true});
-    let made = given::generate(&server, "/a", "certificate", by_root.clone()).await;
+    let made = server.generated("/a", "certificate", by_root.clone()).await;
     assert_outcome(Written, &server, &made, "certificate", &by_itself).await;
     let own = server.versions("/a").await[0].clone();
     assert_outcome(Written, &server, &own, "certificate", &by_root).await;
@@ -259,13 +213,13 @@ async fn switching_between_ca_and_self_signed_adds_a_version() {
 async fn a_leaf_set_with_ca_name_is_compared_by_its_ca() {
     let server = Server::reused().await;
     let root = authority("root");
-    let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
-    given::set(&server, "/root", "certificate", stored.clone()).await;
+    let stored = root.value();
+    server.stored("/root", "certificate", stored.clone()).await;
     let leaf = root.sign_leaf("leaf");
     let value = json!({"certificate": leaf.certificate, "ca_name": "/root"});
     let parameters = json!({"common_name": "leaf", "ca": "/root", "duration": 400});
 
-    let set = given::set(&server, "/a", "certificate", value.clone()).await;
+    let set = server.stored("/a", "certificate", value.clone()).await;
     assert_outcome(Kept, &server, &set, "certificate", &parameters).await;
 
     server.stored("/root", "certificate", stored).await;
@@ -274,11 +228,10 @@ async fn a_leaf_set_with_ca_name_is_compared_by_its_ca() {
     with_root("/other", &server).await;
     let by_other = json!({"common_name": "leaf", "ca": "/other", "duration": 400});
     assert_outcome(Written, &server, &set, "certificate", &by_other).await;
-    let set = given::set(&server, "/a", "certificate", value).await;
+    let set = server.stored("/a", "certificate", value).await;
 
     let renewed = root.renewed_as("root");
-    let renewed = json!({"certificate": renewed.certificate, "private_key": renewed.private_key});
-    given::set(&server, "/root", "certificate", renewed).await;
+    server.stored("/root", "certificate", renewed.value()).await;
     assert_outcome(Written, &server, &set, "certificate", &parameters).await;
 }
 
@@ -286,11 +239,10 @@ async fn a_leaf_set_with_ca_name_is_compared_by_its_ca() {
 async fn a_leaf_set_with_a_ca_certificate_matches_any_ca_name() {
     let server = Server::reused().await;
     let root = authority("root");
-    let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
-    server.stored("/root", "certificate", stored).await;
+    server.stored("/root", "certificate", root.value()).await;
     let leaf = root.sign_leaf("leaf");
     let value = json!({"certificate": leaf.certificate, "ca": root.certificate});
-    let set = given::set(&server, "/a", "certificate", value).await;
+    let set = server.stored("/a", "certificate", value).await;
     let parameters = json!({"common_name": "leaf", "ca": "/root", "duration": 400});
     assert_outcome(Kept, &server, &set, "certificate", &parameters).await;
 }

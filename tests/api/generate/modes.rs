@@ -29,60 +29,41 @@ async fn overwrite_always_adds_a_version() {
 #[tokio::test]
 async fn no_overwrite_creates_absent_and_keeps_existing_credentials() {
     let server = Server::reused().await;
-    let made = server
-        .generate_in_mode("no-overwrite", "/a", "password", json!({}))
-        .await
-        .expect(200)
-        .json();
-    let other_parameters = json!({"length": 99});
-    let kept = server
-        .generate_in_mode("no-overwrite", "/a", "password", other_parameters)
-        .await
-        .expect(200)
-        .json();
-    assert_eq!(kept, made);
+    let generate = async |name: &str, parameters: Value| {
+        let response = server.generate_in_mode("no-overwrite", name, "password", parameters);
+        response.await
+    };
+    let made = generate("/a", json!({})).await.expect(200).json();
+    let kept = generate("/a", json!({"length": 99})).await.expect(200);
+    assert_eq!(kept.json(), made);
+    // Parameters are validated even if they are not used.
+    generate("/a", json!({"length": 3})).await.expect(400);
     assert_eq!(server.versions("/a").await, [made]);
-}
 
-#[tokio::test]
-async fn no_overwrite_keeps_set_values() {
-    let server = Server::reused().await;
-    let set = given::set(&server, "/a", "password", json!("mine")).await;
-    let kept = server
-        .generate_in_mode("no-overwrite", "/a", "password", json!({}))
-        .await;
-    assert_eq!(kept.expect(200).json(), set);
-}
-
-#[tokio::test]
-async fn no_overwrite_validates_parameters_of_existing_credentials() {
-    let server = Server::reused().await;
-    given::generate(&server, "/a", "password", json!({})).await;
-    let parameters = json!({"length": 3});
-    server
-        .generate_in_mode("no-overwrite", "/a", "password", parameters)
-        .await
-        .expect(400);
+    let set = server.stored("/b", "password", json!("mine")).await;
+    let kept = generate("/b", json!({})).await.expect(200);
+    assert_eq!(kept.json(), set);
 }
 
 #[tokio::test]
 async fn converge_is_the_default() {
     let server = Server::reused().await;
-    let made = given::generate(&server, "/a", "password", json!({})).await;
-    let kept = given::generate(&server, "/a", "password", json!({})).await;
+    let made = server.generated("/a", "password", json!({})).await;
+    let kept = server.generated("/a", "password", json!({})).await;
     assert_eq!(kept, made);
     let explicit = server
         .generate_in_mode("converge", "/a", "password", json!({}))
         .await;
     assert_eq!(explicit.expect(200).json(), made);
-    let changed = given::generate(&server, "/a", "password", json!({"length": 31})).await;
+    let longer = json!({"length": 31});
+    let changed = server.generated("/a", "password", longer).await;
     assert_ne!(changed["id"], made["id"]);
 }
 
 #[tokio::test]
 async fn a_mode_other_than_the_three_exact_names_is_400() {
     let server = Server::reused().await;
-    for mode in [
+    for mode in given::each(json!([
         "Overwrite",
         "CONVERGE",
         "no_overwrite",
@@ -90,15 +71,11 @@ async fn a_mode_other_than_the_three_exact_names_is_400() {
         "nooverwrite",
         "",
         "always",
-    ] {
-        server
-            .generate_in_mode(mode, "/a", "password", json!({}))
-            .await
-            .expect(400)
-            .error();
-    }
-    for mode in [json!(1), json!(true), json!(["overwrite"])] {
-        let body = json!({"name": "/a", "type": "password", "mode": mode});
+        1,
+        true,
+        ["overwrite"]
+    ])) {
+        let body = json!({"name": "/a", "type": "password", "parameters": {}, "mode": mode});
         server.post("/api/v1/data", body).await.expect(400).error();
     }
     assert!(server.versions("/a").await.is_empty());
@@ -107,7 +84,7 @@ async fn a_mode_other_than_the_three_exact_names_is_400() {
 #[tokio::test]
 async fn the_legacy_overwrite_flag_selects_a_mode() {
     let server = Server::reused().await;
-    let made = given::generate(&server, "/a", "password", json!({})).await;
+    let made = server.generated("/a", "password", json!({})).await;
     for (overwrite, parameters, adds) in [
         (json!(false), json!({"length": 99}), false),
         (json!("false"), json!({"length": 99}), false),
@@ -134,7 +111,7 @@ async fn the_mode_overrides_the_legacy_flag() {
         ("overwrite", false, true),
         ("no-overwrite", true, false),
     ] {
-        given::set(&server, "/a", "password", json!("mine")).await;
+        server.stored("/a", "password", json!("mine")).await;
         let before = server.versions("/a").await.len();
         let body = json!({"name": "/a", "type": "password", "mode": mode, "overwrite": overwrite});
         server.post("/api/v1/data", body).await.expect(200);
@@ -146,8 +123,8 @@ async fn the_mode_overrides_the_legacy_flag() {
 #[tokio::test]
 async fn converge_finds_a_credential_in_any_casing_of_its_name() {
     let server = Server::reused().await;
-    let made = given::generate(&server, "/Path/Name", "password", json!({})).await;
-    let kept = given::generate(&server, "path/name", "password", json!({})).await;
+    let made = server.generated("/Path/Name", "password", json!({})).await;
+    let kept = server.generated("path/name", "password", json!({})).await;
     assert_eq!(kept, made);
 }
 

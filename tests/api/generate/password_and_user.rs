@@ -3,6 +3,8 @@
 use keywright_harness::Server;
 use serde_json::{Value, json};
 
+use crate::given;
+
 // Passwords, and the parameters that users share with them.
 
 const UPPER: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -12,33 +14,32 @@ const SPECIAL: &str = "!#$%&()*,-./:;<=>?@[\\]^_`{|}~";
 
 /// Generates passwords and users' passwords with these parameters.
 async fn passwords(server: &Server, parameters: &Value) -> [String; 2] {
-    let mut made = Vec::new();
-    for credential_type in ["password", "user"] {
+    let generate = async |credential_type: &str| {
         let name = format!("/{credential_type}");
-        let response = server
-            .generate_in_mode("overwrite", &name, credential_type, parameters.clone())
-            .await
-            .expect(200)
-            .json();
-        let value = &response["value"];
-        let password = if credential_type == "user" {
-            &value["password"]
-        } else {
-            value
-        };
-        made.push(password.as_str().unwrap().to_owned());
-    }
-    made.try_into().unwrap()
+        let generated =
+            server.generate_in_mode("overwrite", &name, credential_type, parameters.clone());
+        generated.await.expect(200).json()["value"].take()
+    };
+    let passwords = [
+        generate("password").await,
+        generate("user").await["password"].take(),
+    ];
+    passwords.map(|password| password.as_str().unwrap().to_owned())
 }
 
 async fn refused(server: &Server, parameters: &Value) {
     for credential_type in ["password", "user"] {
-        let response = server
-            .generate("/a", credential_type, parameters.clone())
-            .await;
-        let response = response.expect(400);
-        response.error();
+        let response = server.generate("/a", credential_type, parameters.clone());
+        response.await.expect(400).error();
     }
+}
+
+fn has_one_of(password: &str, set: &str) -> bool {
+    password.contains(|character| set.contains(character))
+}
+
+fn has_only(password: &str, set: &str) -> bool {
+    password.chars().all(|character| set.contains(character))
 }
 
 #[tokio::test]
@@ -47,16 +48,10 @@ async fn by_default_a_password_has_30_letters_and_digits() {
     for password in passwords(&server, &json!({})).await {
         assert_eq!(password.len(), 30);
         for set in [UPPER, LOWER, NUMBERS] {
-            assert!(
-                password.chars().any(|character| set.contains(character)),
-                "{set}"
-            );
+            assert!(has_one_of(&password, set), "{set}");
         }
-        assert!(
-            password
-                .chars()
-                .all(|character| character.is_ascii_alphanumeric())
-        );
+        let all = [UPPER, LOWER, NUMBERS].concat();
+        assert!(has_only(&password, &all), "{password}");
     }
 }
 
@@ -66,23 +61,14 @@ async fn a_password_has_characters_of_exactly_the_chosen_sets() {
     for chosen in 1..16_u8 {
         let [upper, lower, number, special] = [1, 2, 4, 8].map(|bit| chosen & bit != 0);
         let parameters = json!({
-            "length": 4,
-            "exclude_upper": !upper,
-            "exclude_lower": !lower,
-            "exclude_number": !number,
+            "length": 4, "exclude_upper": !upper, "exclude_lower": !lower, "exclude_number": !number,
             "include_special": special,
         });
         for password in passwords(&server, &parameters).await {
             assert_eq!(password.len(), 4);
-            for (is_chosen, set) in [
-                (upper, UPPER),
-                (lower, LOWER),
-                (number, NUMBERS),
-                (special, SPECIAL),
-            ] {
-                let has = password.chars().any(|character| set.contains(character));
-                assert_eq!(has, is_chosen, "{parameters}");
-            }
+            let sets = [UPPER, LOWER, NUMBERS, SPECIAL];
+            let actual = sets.map(|set| has_one_of(&password, set));
+            assert_eq!(actual, [upper, lower, number, special], "{parameters}");
         }
     }
 }
@@ -95,12 +81,7 @@ async fn excluding_every_set_is_400() {
     let mut special_alone = none;
     special_alone["include_special"] = json!(true);
     for password in passwords(&server, &special_alone).await {
-        assert!(
-            password
-                .chars()
-                .all(|character| SPECIAL.contains(character)),
-            "{password}"
-        );
+        assert!(has_only(&password, SPECIAL), "{password}");
     }
 }
 
@@ -133,19 +114,12 @@ async fn numbers_and_flags_may_be_strings_but_not_null() {
     let server = Server::reused().await;
     for password in passwords(&server, &json!({"length": "7", "exclude_upper": "true"})).await {
         assert_eq!(password.len(), 7);
-        assert!(!password.chars().any(|character| UPPER.contains(character)));
+        assert!(!has_one_of(&password, UPPER));
     }
-    for parameters in [
-        json!({"length": null}),
-        json!({"length": "long"}),
-        json!({"length": ""}),
-        json!({"length": "1.5"}),
-        json!({"length": 7.5}),
-        json!({"length": [7]}),
-        json!({"exclude_upper": null}),
-        json!({"exclude_upper": "maybe"}),
-        json!({"exclude_upper": 2}),
-    ] {
+    for parameters in given::each(json!([
+        {"length": null}, {"length": "long"}, {"length": ""}, {"length": "1.5"}, {"length": 7.5}, {"length": [7]},
+        {"exclude_upper": null}, {"exclude_upper": "maybe"}, {"exclude_upper": 2},
+    ])) {
         refused(&server, &parameters).await;
     }
 }
@@ -174,23 +148,15 @@ async fn generated(server: &Server, body: Value) -> Value {
 async fn without_a_username_20_letters_are_generated() {
     let server = Server::reused().await;
     let mut names = std::collections::BTreeSet::new();
-    for body in [
-        json!({}),
-        json!({"parameters": {"username": ""}}),
-        json!({"parameters": {"username": null}}),
-        json!({"value": {"username": ""}}),
-        json!({"value": {"username": null}}),
-        json!({"value": {}}),
-        json!({"value": null}),
-        json!({"parameters": {"username": ""}, "value": {"username": ""}}),
-    ] {
+    for body in given::each(json!([
+        {}, {"parameters": {"username": ""}}, {"parameters": {"username": null}}, {"value": {"username": ""}},
+        {"value": {"username": null}}, {"value": {}}, {"value": null},
+        {"parameters": {"username": ""}, "value": {"username": ""}},
+    ])) {
         let user = generated(&server, body).await;
         let name = user["username"].as_str().unwrap().to_owned();
         assert_eq!(name.len(), 20);
-        assert!(
-            name.chars().all(|letter| letter.is_ascii_alphabetic()),
-            "{name}"
-        );
+        assert!(has_only(&name, &[UPPER, LOWER].concat()), "{name}");
         names.insert(name);
     }
     assert_eq!(names.len(), 8);
@@ -199,36 +165,33 @@ async fn without_a_username_20_letters_are_generated() {
 #[tokio::test]
 async fn a_requested_username_is_used_and_value_takes_precedence() {
     let server = Server::reused().await;
-    for (body, name) in [
-        (json!({"parameters": {"username": "ada"}}), "ada"),
-        (json!({"value": {"username": "grace"}}), "grace"),
-        (
-            json!({"parameters": {"username": "ada"}, "value": {"username": "grace"}}),
-            "grace",
-        ),
-        (
-            json!({"parameters": {"username": "ada"}, "value": {"username": ""}}),
-            "ada",
-        ),
-        (
-            json!({"parameters": {"username": "Ada Lovelace, 密码"}}),
-            "Ada Lovelace, 密码",
-        ),
+    for (parameter, value, name) in [
+        (Some("ada"), None, "ada"),
+        (None, Some("grace"), "grace"),
+        (Some("ada"), Some("grace"), "grace"),
+        (Some("ada"), Some(""), "ada"),
+        (Some("Ada Lovelace, 密码"), None, "Ada Lovelace, 密码"),
     ] {
+        let mut body = json!({});
+        for (field, username) in [("parameters", parameter), ("value", value)] {
+            if let Some(username) = username {
+                body[field] = json!({"username": username});
+            }
+        }
         assert_eq!(generated(&server, body).await["username"], name);
     }
 }
 
+const REFUSED: &str = r#"
+    400 POST /api/v1/data {"name": "/a", "type": "user", "parameters": {"username": [7]}}
+    400 POST /api/v1/data {"name": "/a", "type": "user", "value": {"username": ["ada"]}}
+    400 POST /api/v1/data {"name": "/a", "type": "user", "value": "ada"}
+"#;
+
 #[tokio::test]
 async fn a_username_that_is_not_a_string_is_400() {
     let server = Server::reused().await;
-    for body in [
-        json!({"name": "/a", "type": "user", "parameters": {"username": [7]}}),
-        json!({"name": "/a", "type": "user", "value": {"username": ["ada"]}}),
-        json!({"name": "/a", "type": "user", "value": "ada"}),
-    ] {
-        server.post("/api/v1/data", body).await.expect(400).error();
-    }
+    given::assert_refused(&server, REFUSED).await;
 }
 
 #[tokio::test]

@@ -4,22 +4,16 @@ use keywright_harness::{Options, Server, Text, mint::present};
 use reqwest::{Method, header};
 use serde_json::{Value, json};
 
+use crate::given;
+
 const CANARY: &str = "canary-8d1f";
 
 #[tokio::test]
 async fn the_access_log_names_the_route_the_actor_and_the_request() {
     let server = Server::start().await;
     let response = server.get(&format!("/api/v1/data?name={CANARY}")).await;
-    let id = response
-        .expect(404)
-        .header("x-request-id")
-        .unwrap()
-        .to_owned();
-    let log = server.whole_log().await;
-    let line = log
-        .lines()
-        .find(|line| line.contains("keywright_api::access") && line.contains(&id))
-        .unwrap();
+    let line = server.access_log_line(&response.expect(404));
+    line.assert_contains("keywright_api::access");
     for part in [
         r#""http.method":"GET""#,
         r#""http.route":"/api/v1/data""#,
@@ -46,48 +40,32 @@ async fn log_lines_about_a_request_have_its_id() {
     }
 }
 
+const REQUESTS_WITH_CANARIES: &str = r#"
+    400 PUT /api/v1/data {"name": "canary-8d1f a", "type": "value", "value": "v"}
+    422 PUT /api/v1/data {"name": "canary-8d1f", "type": "canary-8d1f", "value": "canary-8d1f"}
+    200 POST /api/v1/data {"name": "canary-8d1f", "type": "user", "metadata": {"canary-8d1f": 1}}
+    200 POST /api/v1/interpolate {"canary-8d1f": "canary-8d1f"}
+    404 GET /canary-8d1f?canary-8d1f=canary-8d1f {}
+    404 GET /api/v1/data/canary-8d1f {}
+"#;
+
 #[tokio::test]
 async fn request_data_is_not_logged() {
     let server = Server::start().await;
-    let name = format!("{CANARY} a");
-    for (method, path, body) in [
-        (
-            Method::PUT,
-            "/api/v1/data",
-            json!({"name": name, "type": "value", "value": "v"}),
-        ),
-        (
-            Method::PUT,
-            "/api/v1/data",
-            json!({"name": CANARY, "type": CANARY, "value": CANARY}),
-        ),
-        (
-            Method::POST,
-            "/api/v1/data",
-            json!({"name": CANARY, "type": "user", "metadata": {CANARY: 1}}),
-        ),
-        (Method::POST, "/api/v1/interpolate", json!({CANARY: CANARY})),
-        (
-            Method::GET,
-            "/canary-8d1f?canary-8d1f=canary-8d1f",
-            json!({}),
-        ),
-        (Method::GET, "/api/v1/data/canary-8d1f", json!({})),
-    ] {
-        let request = server
-            .authorized(method, path)
-            .header("x-canary", CANARY)
-            .body(body.to_string());
-        server.send(request).await;
+    for (status, method, path, body) in given::requests(REQUESTS_WITH_CANARIES) {
+        let request = server.authorized(method, &path).header("x-canary", CANARY);
+        server
+            .send(request.body(body.to_string()))
+            .await
+            .expect(status);
     }
     let form = format!("grant_type=password&client_id=credhub_cli&username={CANARY}&password=p");
     let login = server
         .request(Method::POST, "/identity/oauth/token")
         .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
     server.send(login.body(form)).await.expect(400);
-    present(&server, "canary-8d1f.canary-8d1f.canary-8d1f")
-        .await
-        .expect(401);
+    let token = "canary-8d1f.canary-8d1f.canary-8d1f";
+    present(&server, token).await.expect(401);
     let log = server.whole_log().await;
     log.assert_contains("oauth/token");
     log.assert_lacks(CANARY);

@@ -35,7 +35,7 @@ async fn a_content_type_other_than_json_is_400_and_named() {
 #[tokio::test]
 async fn the_content_type_may_have_a_charset_and_any_casing() {
     let server = Server::reused().await;
-    given::generate(&server, "/a", "password", json!({})).await;
+    server.generated("/a", "password", json!({})).await;
     for (method, path, body) in requests_with_a_body() {
         for content_type in [
             "application/json",
@@ -112,7 +112,7 @@ async fn a_refusal_does_not_wait_for_a_large_or_unrequested_body() {
 #[tokio::test]
 async fn a_content_type_is_optional_on_get() {
     let server = Server::reused().await;
-    given::set_value(&server, "/a", "v").await;
+    server.set_value("/a", "v").await;
     for path in [
         "/info",
         "/health",
@@ -197,7 +197,7 @@ const UNKNOWN_FIELDS: &str = r#"
 #[tokio::test]
 async fn an_unknown_field_is_400_on_generate_and_422_elsewhere() {
     let server = Server::reused().await;
-    given::generate(&server, "/p", "password", json!({})).await;
+    server.generated("/p", "password", json!({})).await;
     for (status, method, path, body) in given::requests(UNKNOWN_FIELDS) {
         let fields = given::fields(&body);
         let sent = body.to_string();
@@ -210,7 +210,7 @@ async fn an_unknown_field_is_400_on_generate_and_422_elsewhere() {
         let request = server.authorized(method, &path).body(sent);
         server.send(request).await.expect_error(status, unknown);
     }
-    assert_eq!(given::found_names(&server, "path=").await, ["/p"]);
+    assert_eq!(server.found_names("path=").await, ["/p"]);
 }
 
 #[tokio::test]
@@ -295,13 +295,13 @@ fn requests_with_a_body() -> [(Method, &'static str, &'static str); 5] {
 async fn the_type_may_have_any_casing_and_is_returned_in_lower_case() {
     let server = Server::reused().await;
     for credential_type in ["value", "VALUE", "Value"] {
-        let version = given::set(&server, "/v", credential_type, json!("v")).await;
+        let version = server.stored("/v", credential_type, json!("v")).await;
         assert_eq!(version["type"], "value");
     }
     for credential_type in ["password", "PASSWORD", "passWord"] {
-        let version = given::generate(&server, "/p", credential_type, json!({})).await;
+        let version = server.generated("/p", credential_type, json!({})).await;
         assert_eq!(version["type"], "password");
     }
-    assert_eq!(given::versions(&server, "/v").await.len(), 3);
-    assert_eq!(given::versions(&server, "/p").await.len(), 1);
+    assert_eq!(server.versions("/v").await.len(), 3);
+    assert_eq!(server.versions("/p").await.len(), 1);
 }

@@ -58,26 +58,26 @@ async fn empty_generate_fields_of_the_go_library_are_ignored() {
 #[tokio::test]
 async fn empty_set_fields_of_the_go_library_are_ignored() {
     let server = Server::reused().await;
-    let root = given::generate(
-        &server,
-        "/root",
-        "certificate",
-        json!({"common_name": "root", "is_ca": true}),
-    )
-    .await;
+    let root = server
+        .generated(
+            "/root",
+            "certificate",
+            json!({"common_name": "root", "is_ca": true}),
+        )
+        .await;
     let certificate = json!({
         "ca": "", "ca_name": "", "private_key": "", "certificate": root["value"]["certificate"],
     });
-    let version = given::set(&server, "/c", "certificate", certificate).await;
+    let version = server.stored("/c", "certificate", certificate).await;
     assert_eq!(version["value"]["ca"], Value::Null);
     assert_eq!(version["value"]["private_key"], Value::Null);
     let user = json!({"username": "", "password": "p"});
-    let version = given::set(&server, "/u", "user", user).await;
+    let version = server.stored("/u", "user", user).await;
     assert_eq!(version["value"]["username"], Value::Null);
     for credential_type in ["rsa", "ssh"] {
         let keys = json!({"public_key": "", "private_key": "k"});
         let name = format!("/{credential_type}");
-        let version = given::set(&server, &name, credential_type, keys).await;
+        let version = server.stored(&name, credential_type, keys).await;
         assert_eq!(
             version["value"]["public_key"],
             Value::Null,
@@ -89,10 +89,10 @@ async fn empty_set_fields_of_the_go_library_are_ignored() {
 #[tokio::test]
 async fn an_export_reads_all_names_and_then_each_current_version() {
     let server = Server::reused().await;
-    given::set_value(&server, "/a/value", "v").await;
-    given::generate(&server, "/b/user", "user", json!({})).await;
-    given::generate(&server, "/c/ssh", "ssh", json!({})).await;
-    let names = given::found_names(&server, "path=").await;
+    server.set_value("/a/value", "v").await;
+    server.generated("/b/user", "user", json!({})).await;
+    server.generated("/c/ssh", "ssh", json!({})).await;
+    let names = server.found_names("path=").await;
     assert_eq!(names.len(), 3);
     for name in names {
         let path = format!(
@@ -121,7 +121,7 @@ async fn exported_certificates_are_imported_with_their_ca_names() {
         let parameters = json!({
             "common_name": name, "is_ca": name != "/leaf", "ca": ca, "key_type": "ecdsa-p256",
         });
-        given::generate(&server, name, "certificate", parameters).await;
+        server.generated(name, "certificate", parameters).await;
     }
     let mut exported = Vec::new();
     for name in ["/root", "/middle", "/leaf"] {
@@ -141,7 +141,7 @@ async fn exported_certificates_are_imported_with_their_ca_names() {
         server.delete(&path).await.expect(204);
     }
     for (name, value) in exported {
-        given::set(&server, name, "certificate", value).await;
+        server.stored(name, "certificate", value).await;
     }
     let summaries = server.get_json("/api/v1/certificates/").await;
     let signers: Vec<_> = summaries["certificates"]
@@ -165,7 +165,7 @@ async fn exported_certificates_are_imported_with_their_ca_names() {
 #[tokio::test]
 async fn a_delete_responds_204_without_a_body() {
     let server = Server::reused().await;
-    given::set_value(&server, "/a", "v").await;
+    server.set_value("/a", "v").await;
     let response = server.delete("/api/v1/data?name=%2Fa").await.expect(204);
     assert_eq!(
         (response.body.as_str(), response.header("content-type")),
@@ -176,7 +176,7 @@ async fn a_delete_responds_204_without_a_body() {
 #[tokio::test]
 async fn a_client_may_name_the_media_types_it_accepts() {
     let server = Server::reused().await;
-    given::set_value(&server, "/a", "v").await;
+    server.set_value("/a", "v").await;
     for accepted in [
         "application/json",
         "application/json, application/*+json",

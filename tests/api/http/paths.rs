@@ -189,16 +189,10 @@ async fn paths_over_http_2_are_the_same_as_over_http_1() {
         (&NOWHERE[..], 401, 404),
     ] {
         for target in targets.iter().filter(|target| target.starts_with('/')) {
-            assert_eq!(
-                request_http_2(&server, target, false).await,
-                without_a_token,
-                "{target}"
-            );
-            assert_eq!(
-                request_http_2(&server, target, true).await,
-                with_a_token,
-                "{target}"
-            );
+            let actual = request_http_2(&server, target, false).await;
+            assert_eq!(actual, without_a_token, "{target}");
+            let actual = request_http_2(&server, target, true).await;
+            assert_eq!(actual, with_a_token, "{target}");
         }
     }
 }
@@ -206,7 +200,7 @@ async fn paths_over_http_2_are_the_same_as_over_http_1() {
 #[tokio::test]
 async fn a_query_is_not_normalized_like_the_path() {
     let server = Server::reused().await;
-    crate::given::set_value(&server, "/a/b", "v").await;
+    server.set_value("/a/b", "v").await;
     for target in [
         "/api/v1/data?name=%2Fa%2Fb",
         "/api//v1/./data/?name=/a/b",

@@ -2,7 +2,7 @@
 
 use keywright_harness::Server;
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::given;
 
@@ -11,7 +11,7 @@ use crate::given;
 #[tokio::test]
 async fn a_trailing_slash_changes_nothing() {
     let server = Server::reused().await;
-    let version = given::set(&server, "/a", "json", json!({"k": 1})).await;
+    let version = server.stored("/a", "json", json!({"k": 1})).await;
     let by_id = format!("/api/v1/data/{}", given::id(&version));
     for path in ["/info", "/health", "/version", &by_id] {
         let plain = server.get(path).await.expect(200);
@@ -29,10 +29,8 @@ async fn a_trailing_slash_changes_nothing() {
     server.put("/api/v1/data/", set).await.expect(200);
     let generate = json!({"name": "/c", "type": "password"});
     server.post("/api/v1/data/", generate).await.expect(200);
-    server
-        .post("/api/v1/regenerate/", json!({"name": "/c"}))
-        .await
-        .expect(200);
+    let body = json!({"name": "/c"});
+    server.post("/api/v1/regenerate/", body).await.expect(200);
     let response = server.post("/api/v1/interpolate/", json!({})).await;
     response.expect(200);
     server.delete("/api/v1/data/?name=/b").await.expect(204);
@@ -41,24 +39,22 @@ async fn a_trailing_slash_changes_nothing() {
 #[tokio::test]
 async fn a_wrong_method_is_404_and_needs_a_token_like_its_path() {
     let server = Server::reused().await;
-    for (method, path) in wrong_methods() {
-        let response = server.send(server.authorized(method.clone(), path)).await;
-        assert_eq!(
-            (response.status, response.body.as_str()),
-            (404, ""),
-            "{method} {path}"
-        );
+    for (methods, path) in WRONG_METHODS {
         let is_open = ["/info", "/health"].contains(&path);
-        let status = if is_open { 404 } else { 401 };
-        let response = server.send(server.request(method.clone(), path)).await;
-        response.expect(status);
+        for method in methods.split(' ') {
+            let method: Method = method.parse().unwrap();
+            let response = server.send(server.authorized(method.clone(), path)).await;
+            assert_eq!(response.expect(404).body, "", "{method} {path}");
+            let response = server.send(server.request(method, path)).await;
+            response.expect(if is_open { 404 } else { 401 });
+        }
     }
 }
 
 #[tokio::test]
 async fn changes_that_pages_of_other_sites_send_are_refused() {
     let server = Server::reused().await;
-    given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
+    server.issued("/root", json!({"is_ca": true})).await;
     let listed = server.get_json("/api/v1/certificates?name=/root").await;
     let id = listed["certificates"][0]["id"].as_str().unwrap();
     // A form needs neither a body nor a content type that other sites can't send.
@@ -73,20 +69,16 @@ async fn changes_that_pages_of_other_sites_send_are_refused() {
         }
         server.send(request).await
     };
-    let changes = [
-        Method::POST,
-        Method::PUT,
-        Method::PATCH,
-        Method::DELETE,
-        Method::OPTIONS,
-    ];
+    let changes = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+    let changes = changes.map(|method| method.parse::<Method>().unwrap());
+    let two_sites = &["same-origin", "cross-site"][..];
     for method in &changes {
         for sites in [
-            &["cross-site"][..],
+            &["cross-site"],
             &["same-site"],
             &["Same-Origin"],
             &[""],
-            &["same-origin", "cross-site"],
+            two_sites,
         ] {
             for has_token in [true, false] {
                 let refused = send(method, has_token, sites).await.expect(403).error();
@@ -95,20 +87,18 @@ async fn changes_that_pages_of_other_sites_send_are_refused() {
             }
         }
     }
-    assert_eq!(given::versions(&server, "/root").await.len(), 1);
+    assert_eq!(server.versions("/root").await.len(), 1);
     for method in &changes {
         for sites in [&["same-origin"][..], &["none"], &[]] {
             let status = if *method == Method::POST { 200 } else { 404 };
             send(method, true, sites).await.expect(status);
         }
     }
-    assert_eq!(given::versions(&server, "/root").await.len(), 4);
+    assert_eq!(server.versions("/root").await.len(), 4);
     for method in [Method::GET, Method::HEAD] {
         let request = server.authorized(method, "/version");
-        let response = server
-            .send(request.header("sec-fetch-site", "cross-site"))
-            .await;
-        response.expect(200);
+        let request = request.header("sec-fetch-site", "cross-site");
+        server.send(request).await.expect(200);
     }
 }
 
@@ -127,116 +117,67 @@ async fn an_invalid_token_is_reported_before_all_other_errors() {
             .request(method.clone(), path)
             .bearer_auth("no.valid.token")
             .body(body);
-        let response = server.send(request).await;
-        assert_eq!(
-            (response.status, response.error().as_str()),
-            (401, "invalid_token"),
-            "{path}"
-        );
+        let error = server.send(request).await.expect(401).error();
+        assert_eq!(error, "invalid_token", "{path}");
     }
 }
 
 #[tokio::test]
-async fn a_bad_request_is_reported_before_an_absent_credential() {
+async fn a_bad_request_is_reported_before_absent_and_stored_data() {
     let server = Server::reused().await;
-    let body = json!({"name": "/absent", "unknown": 1});
-    server.post("/api/v1/regenerate", body).await.expect(422);
-    let response = server.get("/api/v1/data?name=/absent&versions=-1").await;
-    response.expect(400);
-    let response = server.get("/api/v1/data?name=/absent&current=maybe").await;
-    response.expect(400);
+    server.set_value("/a", "v").await;
+    let table = r#"
+        422 POST /api/v1/regenerate {"name": "/absent", "unknown": 1}
+        400 GET /api/v1/data?name=/absent&versions=-1
+        400 GET /api/v1/data?name=/absent&current=maybe
+        # Of another type, and too large.
+        422 PUT /api/v1/data {"name": "/a", "type": "password", "value": "v", "unknown": 1}
+        422 PUT /api/v1/data {"name": "/a", "type": "value", "value": "LONG", "unknown": 1}
+    "#;
+    let table = table.replace("LONG", &"v".repeat(70_000));
+    given::assert_refused(&server, &table).await;
+    assert_eq!(server.versions("/a").await.len(), 1);
 }
 
-#[tokio::test]
-async fn a_bad_request_is_reported_before_conflicts_with_stored_data() {
-    let server = Server::reused().await;
-    given::set_value(&server, "/a", "v").await;
-    let other_type_and_unknown: Value =
-        json!({"name": "/a", "type": "password", "value": "v", "unknown": 1});
-    server
-        .put("/api/v1/data", other_type_and_unknown.clone())
-        .await
-        .expect(422);
-    let too_large_and_unknown =
-        json!({"name": "/a", "type": "value", "value": "v".repeat(70_000), "unknown": 1});
-    let response = server.put("/api/v1/data", too_large_and_unknown).await;
-    response.expect(422);
-    assert_eq!(given::versions(&server, "/a").await.len(), 1);
-}
-
-fn wrong_methods() -> [(Method, &'static str); 31] {
-    let by_id = "/api/v1/data/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9";
-    let versions = "/api/v1/certificates/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9/versions";
-    let version = "/api/v1/certificates/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9/versions/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9";
-    [
-        (Method::POST, "/api/v1/certificates"),
-        (Method::PUT, versions),
-        (Method::PATCH, versions),
-        (Method::DELETE, versions),
-        (Method::GET, version),
-        (Method::POST, version),
-        (Method::OPTIONS, "/info"),
-        (Method::OPTIONS, "/version"),
-        (Method::OPTIONS, "/management"),
-        (Method::OPTIONS, "/api/v1/interpolate"),
-        (Method::GET, "/api/v1/bulk-regenerate"),
-        (Method::PUT, "/api/v1/bulk-regenerate"),
-        (Method::PATCH, "/api/v1/data"),
-        (Method::GET, "/api/v1/regenerate"),
-        (Method::PUT, "/api/v1/regenerate"),
-        (Method::DELETE, "/api/v1/regenerate"),
-        (Method::GET, "/api/v1/interpolate"),
-        (Method::PUT, "/api/v1/interpolate"),
-        (Method::DELETE, "/api/v1/interpolate"),
-        (Method::PUT, by_id),
-        (Method::POST, by_id),
-        (Method::DELETE, by_id),
-        (Method::OPTIONS, "/api/v1/data"),
-        (Method::HEAD, "/api/v1/interpolate"),
-        (Method::PUT, "/management"),
-        (Method::DELETE, "/management"),
-        (Method::POST, "/version"),
-        (Method::DELETE, "/version"),
-        (Method::POST, "/info"),
-        (Method::PUT, "/health"),
-        (Method::DELETE, "/health"),
-    ]
-}
+const WRONG_METHODS: [(&str, &str); 12] = [
+    ("POST", "/api/v1/certificates"),
+    (
+        "PUT PATCH DELETE",
+        "/api/v1/certificates/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9/versions",
+    ),
+    (
+        "GET POST",
+        "/api/v1/certificates/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9/versions/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9",
+    ),
+    ("OPTIONS POST", "/info"),
+    ("OPTIONS POST DELETE", "/version"),
+    ("OPTIONS PUT DELETE", "/management"),
+    ("OPTIONS GET PUT DELETE HEAD", "/api/v1/interpolate"),
+    ("GET PUT", "/api/v1/bulk-regenerate"),
+    ("PATCH OPTIONS", "/api/v1/data"),
+    ("GET PUT DELETE", "/api/v1/regenerate"),
+    (
+        "PUT POST DELETE",
+        "/api/v1/data/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9",
+    ),
+    ("PUT DELETE", "/health"),
+];
 
 #[tokio::test]
 async fn head_responds_like_get_without_a_body() {
     let server = Server::reused().await;
-    given::set_value(&server, "/a", "v").await;
-    for path in [
-        "/info",
-        "/health",
-        "/version",
-        "/management",
-        "/api/v1/data?name=/a",
-        "/api/v1/data?name=/absent",
-        "/api/v1/data",
-        "/api/v1/certificates",
-        "/unknown",
-    ] {
+    server.set_value("/a", "v").await;
+    let others = "/info /health /api/v1/data?name=/absent /api/v1/data /api/v1/certificates";
+    let closed = "/version /management /api/v1/data?name=/a /unknown";
+    for path in others.split(' ').chain(closed.split(' ')) {
         let get = server.get(path).await;
         let head = server.send(server.authorized(Method::HEAD, path)).await;
-        assert_eq!(
-            (head.status, head.body.as_str()),
-            (get.status, ""),
-            "{path}"
-        );
-        assert_eq!(
-            head.header("content-type"),
-            get.header("content-type"),
-            "{path}"
-        );
+        let head = head.expect(get.status);
+        assert_eq!(head.body, "", "{path}");
+        let actual = head.header("content-type");
+        assert_eq!(actual, get.header("content-type"), "{path}");
     }
-    for path in [
-        "/version",
-        "/management",
-        "/api/v1/data?name=/a",
-        "/unknown",
-    ] {
+    for path in closed.split(' ') {
         let response = server.send(server.request(Method::HEAD, path)).await;
         response.expect(401);
     }
@@ -247,17 +188,8 @@ async fn head_responds_like_get_without_a_body() {
 #[tokio::test]
 async fn a_missing_or_empty_name_is_400_and_the_error_names_it() {
     let server = Server::reused().await;
-    for query in [
-        "",
-        "?",
-        "?name=",
-        "?name",
-        "?current=true",
-        "?versions=1",
-        "?Name=/a",
-        // The listing of all paths, which the API no longer has.
-        "?paths=true",
-    ] {
+    // The last one is the listing of all paths, which the API no longer has.
+    for query in " ? ?name= ?name ?current=true ?versions=1 ?Name=/a ?paths=true".split(' ') {
         let path = format!("/api/v1/data{query}");
         for response in [server.get(&path).await, server.delete(&path).await] {
             response.expect_error(400, "name");
@@ -268,7 +200,7 @@ async fn a_missing_or_empty_name_is_400_and_the_error_names_it() {
 #[tokio::test]
 async fn a_duplicate_parameter_is_400_and_named() {
     let server = Server::reused().await;
-    given::set_value(&server, "/a", "v").await;
+    server.set_value("/a", "v").await;
     for (query, parameter) in [
         ("name=/a&name=/a", "name"),
         ("name=/a&n%61me=/b", "name"),
@@ -276,23 +208,22 @@ async fn a_duplicate_parameter_is_400_and_named() {
         ("name=/a&current=true&current=true", "current"),
         ("path=/a&path=/b", "path"),
         ("name-like=a&name-like=b", "name-like"),
-        (
-            "path=&expires-within-days=1&expires-within-days=2",
-            "expires-within-days",
-        ),
     ] {
         let response = server.get(&format!("/api/v1/data?{query}")).await;
         response.expect_error(400, parameter);
     }
+    let days = "/api/v1/data?path=&expires-within-days=1&expires-within-days=2";
+    let response = server.get(days).await;
+    response.expect_error(400, "expires-within-days");
     let response = server.delete("/api/v1/data?name=/a&name=/b").await;
     response.expect(400);
-    assert_eq!(given::versions(&server, "/a").await.len(), 1);
+    assert_eq!(server.versions("/a").await.len(), 1);
 }
 
 #[tokio::test]
 async fn an_unparsable_scalar_is_400_and_names_the_parameter() {
     let server = Server::reused().await;
-    given::set_value(&server, "/a", "v").await;
+    server.set_value("/a", "v").await;
     for (query, parameter) in [
         ("name=/a&versions=abc", "versions"),
         ("name=/a&versions=1.5", "versions"),
@@ -319,30 +250,21 @@ async fn an_unparsable_scalar_is_400_and_names_the_parameter() {
 async fn current_and_versions_exclude_each_other() {
     let server = Server::reused().await;
     for text in ["one", "two", "three"] {
-        given::set_value(&server, "/a", text).await;
+        server.set_value("/a", text).await;
     }
-    let both = server
-        .get("/api/v1/data?name=/a&current=true&versions=1")
-        .await
-        .expect(400);
-    assert!(!both.error().is_empty());
-    let response = server
-        .get("/api/v1/data?name=/a&current=false&versions=2")
-        .await
-        .expect(200);
-    assert_eq!(given::versions_in(&response).len(), 2);
+    let both = server.get("/api/v1/data?name=/a&current=true&versions=1");
+    both.await.expect(400).error();
+    let response = server.get("/api/v1/data?name=/a&current=false&versions=2");
+    assert_eq!(given::versions_in(&response.await.expect(200)).len(), 2);
 }
 
 #[tokio::test]
 async fn path_and_name_like_override_name_and_exclude_each_other() {
     let server = Server::reused().await;
-    given::set_value(&server, "/p/a", "v").await;
-    given::set_value(&server, "/q/b", "v").await;
-    assert_eq!(
-        given::found_names(&server, "name=/q/b&path=/p").await,
-        ["/p/a"]
-    );
-    let actual = given::found_names(&server, "name=/q/b&name-like=p/").await;
+    server.set_value("/p/a", "v").await;
+    server.set_value("/q/b", "v").await;
+    assert_eq!(server.found_names("name=/q/b&path=/p").await, ["/p/a"]);
+    let actual = server.found_names("name=/q/b&name-like=p/").await;
     assert_eq!(actual, ["/p/a"]);
     let response = server
         .get("/api/v1/data?path=/p&name-like=a")
@@ -354,7 +276,7 @@ async fn path_and_name_like_override_name_and_exclude_each_other() {
 #[tokio::test]
 async fn query_values_are_percent_decoded() {
     let server = Server::reused().await;
-    given::set_value(&server, "/a/b:(c)[1]", "v").await;
+    server.set_value("/a/b:(c)[1]", "v").await;
     for query in [
         "name=/a/b:(c)[1]",
         "name=%2Fa%2Fb%3A%28c%29%5B1%5D",
@@ -370,8 +292,6 @@ async fn query_values_are_percent_decoded() {
         .delete("/api/v1/data?name=%2Fa%2Fb%3A%28c%29%5B1%5D")
         .await;
     response.expect(204);
-    assert_eq!(
-        server.get("/api/v1/data?path=").await.json(),
-        json!({"credentials": []})
-    );
+    let actual = server.get("/api/v1/data?path=").await.json();
+    assert_eq!(actual, json!({"credentials": []}));
 }

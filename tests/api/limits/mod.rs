@@ -103,10 +103,8 @@ pub(crate) async fn tls(
     let stream = TlsConnector::from(Arc::new(config))
         .connect(name, stream)
         .await?;
-    assert_eq!(
-        stream.get_ref().1.alpn_protocol(),
-        Some(protocol.as_bytes())
-    );
+    let actual = stream.get_ref().1.alpn_protocol();
+    assert_eq!(actual, Some(protocol.as_bytes()));
     Ok(stream)
 }
 

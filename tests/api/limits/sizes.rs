@@ -51,23 +51,17 @@ async fn a_head_beyond_the_limit_is_431() {
         assert_eq!(head.len(), bytes);
         assert_eq!(response(&server, &head).await.status, status, "{bytes}");
     }
-    for (bytes, status) in [(7_500, 200), (8_193, 431)] {
-        let request = server
-            .request(Method::GET, "/health")
-            .header("x-long", "a".repeat(bytes));
+    let by_default = Server::start().await;
+    for (server, bytes, status) in [
+        (&server, 7_500, 200),
+        (&server, 8_193, 431),
+        (&by_default, 60_000, 200),
+        (&by_default, 65_537, 431),
+    ] {
+        let request = server.request(Method::GET, "/health");
+        let request = request.header("x-long", "a".repeat(bytes));
         assert_eq!(server.send(request).await.status, status, "{bytes}");
-    }
-    server.get("/health").await.expect(200);
-}
-
-#[tokio::test]
-async fn a_head_of_nearly_64_kib_is_accepted_by_default() {
-    let server = Server::start().await;
-    for (bytes, status) in [(60_000, 200), (65_537, 431)] {
-        let request = server
-            .request(Method::GET, "/health")
-            .header("x-long", "a".repeat(bytes));
-        assert_eq!(server.send(request).await.status, status, "{bytes}");
+        server.get("/health").await.expect(200);
     }
 }
 
@@ -117,16 +111,17 @@ async fn response(server: &Server, head: &str) -> Http1Response {
 // The size limit of request bodies.
 
 #[tokio::test]
-async fn a_request_body_over_one_mib_is_413() {
-    let server = Server::start().await;
-    expect_body_limit(&server, 1024 * 1024).await;
-}
-
-#[tokio::test]
-async fn the_body_limit_is_configurable() {
-    let options = Options::default().server_settings("request_bytes_max = 2048");
-    let server = Server::start_with(&options).await;
-    expect_body_limit(&server, 2048).await;
+async fn a_body_over_one_mib_or_the_configured_limit_is_413() {
+    for (settings, bytes_max) in [("", 1024 * 1024), ("request_bytes_max = 2048", 2048)] {
+        let options = Options::default().server_settings(settings);
+        let server = Server::start_with(&options).await;
+        for (bytes, status) in [(bytes_max, 200), (bytes_max + 1, 413)] {
+            let body = format!("{{{}}}", " ".repeat(bytes - 2));
+            let request = server.authorized(Method::POST, "/api/v1/interpolate");
+            let response = server.send(request.body(body)).await;
+            assert_eq!(response.status, status, "{bytes} bytes: {response:?}");
+        }
+    }
 }
 
 #[tokio::test]
@@ -244,17 +239,6 @@ const TEN_GIB: u64 = 10 * 1024 * 1024 * 1024;
 const TAKEN_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 const MEMORY_KIB_MAX: u64 = 32 * 1024;
-
-async fn expect_body_limit(server: &Server, bytes_max: usize) {
-    for (bytes, status) in [(bytes_max, 200), (bytes_max + 1, 413)] {
-        let body = format!("{{{}}}", " ".repeat(bytes - 2));
-        let request = server
-            .authorized(Method::POST, "/api/v1/interpolate")
-            .body(body);
-        let response = server.send(request).await;
-        assert_eq!(response.status, status, "{bytes} bytes: {response:?}");
-    }
-}
 
 // Responses to requests whose bodies no handler reads: sent once the body is complete, too large or too slow.
 

@@ -23,7 +23,6 @@ use super::{
     http2::{HEADERS, PREFACE, frame, hello},
     patient, tcp, tls, until_responded,
 };
-use crate::given;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ordinary_requests_succeed_despite_a_thousand_slow_clients() {
@@ -149,10 +148,12 @@ async fn slow_client(
 async fn send_ordinary_requests(server: &Server) {
     for number in 0..10 {
         let name = format!("/ordinary/{number}");
-        given::set_value(server, &name, "v").await;
-        assert_eq!(given::newest(server, &name).await["value"], "v");
+        server.set_value(&name, "v").await;
+        assert_eq!(server.newest(&name).await["value"], "v");
     }
-    given::generate(server, "/ordinary/password", "password", json!({})).await;
+    server
+        .generated("/ordinary/password", "password", json!({}))
+        .await;
     server.get("/health").await.expect(200);
 }
 

@@ -18,7 +18,7 @@ use super::{
     },
     patient, read_response, read_to_close, tcp, tls, until_in_time, until_responded,
 };
-use crate::{audit::events, given};
+use crate::audit::events;
 
 // Timeouts for handshakes, heads, bodies and idle connections. Each test sets one timeout to a second and all others
 // to an hour. If the client is too slow to complete its steps within that second, the test repeats them. Writes may fail
@@ -191,7 +191,7 @@ async fn a_client_that_reads_nothing_is_disconnected() {
     let server = Server::start_with(&patient(lines)).await;
     let large = json!({"text": "x".repeat(60_000)});
     for _ in 0..VERSIONS {
-        given::set(&server, "/large", "json", large.clone()).await;
+        server.stored("/large", "json", large.clone()).await;
     }
     let mut stream = tls(&server, OTHER, HTTP1).await.unwrap();
     let request = format!(

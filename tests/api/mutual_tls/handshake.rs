@@ -515,8 +515,6 @@ async fn each_client_certificate_failure_is_counted_separately() {
     }
     let scrape = server.scrape().await;
     assert_eq!(scrape.sum(handshakes, &[]), Some(6.0));
-    assert_eq!(
-        scrape.sum(requests, &[("mechanism", "client_certificate")]),
-        Some(6.0)
-    );
+    let actual = scrape.sum(requests, &[("mechanism", "client_certificate")]);
+    assert_eq!(actual, Some(6.0));
 }

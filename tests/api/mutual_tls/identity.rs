@@ -149,11 +149,8 @@ async fn a_refusal_has_an_error_and_an_authenticate_challenge() {
     ] {
         let caller = Caller::new(Some(&authority.issue(&contents)), VERSIONS[1]);
         let response = caller.get(&server, "/version", None).unwrap().expect(401);
-        assert_eq!(
-            response.json().as_object().unwrap().len(),
-            1,
-            "{response:?}"
-        );
+        let actual = response.json().as_object().unwrap().len();
+        assert_eq!(actual, 1, "{response:?}");
         assert!(!response.error().is_empty());
         assert_eq!(response.header("www-authenticate"), Some("Bearer"));
         assert_eq!(logged_actor(&server, &response), "");
@@ -168,10 +165,8 @@ async fn without_a_certificate_and_without_a_token_access_is_denied() {
         let response = caller.get(&server, "/version", None).unwrap().expect(401);
         assert_eq!(response.error(), "access_denied");
         let response = caller.get(&server, "/version", Some(server.token()));
-        assert_eq!(
-            logged_actor(&server, &response.unwrap().expect(200)),
-            TOKEN_ACTOR
-        );
+        let actual = logged_actor(&server, &response.unwrap().expect(200));
+        assert_eq!(actual, TOKEN_ACTOR);
     }
 }
 

@@ -1,10 +1,9 @@
 //! `/api/v1/permissions`: the older interface for permissions, by the name of a credential.
 
-use keywright_harness::Server;
+use keywright_harness::{Server, Text};
 use serde_json::{Value, json};
 
 use super::{BY_CREDENTIAL, client_with, on_credential, operations, permission, query, stored};
-use crate::given::set_value;
 
 // `POST /api/v1/permissions`.
 
@@ -40,7 +39,7 @@ async fn operations_are_added_to_existing_ones() {
 #[tokio::test]
 async fn an_already_granted_operation_is_refused() {
     let server = Server::reused().await;
-    set_value(&server, "/a/b", "x").await;
+    server.set_value("/a/b", "x").await;
     server.grant("/a/b", "someone", &["read"]).await;
     server.grant("/a/*", "someone", &["write"]).await;
     server.grant("/*", "someone", &["delete"]).await;
@@ -165,7 +164,7 @@ async fn more_than_100_entries_are_400() {
 #[tokio::test]
 async fn write_acl_is_needed_on_the_name_as_requested() {
     let server = Server::reused().await;
-    set_value(&server, "/Some/name", "x").await;
+    server.set_value("/Some/name", "x").await;
     let writer = client_with(&server, "/some/*", &["write_acl"]).await;
     for (name, status) in [("/some/name", 201), ("/Some/name", 404), ("/some", 404)] {
         let body = on_credential(name, "other", &["read"]);
@@ -180,7 +179,7 @@ async fn write_acl_is_needed_on_the_name_as_requested() {
 #[tokio::test]
 async fn only_permissions_on_exactly_the_name_are_listed() {
     let server = Server::reused().await;
-    set_value(&server, "/Some/name", "x").await;
+    server.set_value("/Some/name", "x").await;
     for (path, actor, operations) in [
         ("/Some/name", "z", &["write", "read"][..]),
         ("/some/name", "other-casing", &["read"]),
@@ -208,7 +207,7 @@ async fn only_permissions_on_exactly_the_name_are_listed() {
 #[tokio::test]
 async fn a_credential_without_permissions_has_an_empty_list() {
     let server = Server::reused().await;
-    set_value(&server, "/a", "x").await;
+    server.set_value("/a", "x").await;
     let expected = json!({"credential_name": "/a", "permissions": []});
     assert_eq!(list(&server, "/a").await, expected);
 }
@@ -216,7 +215,7 @@ async fn a_credential_without_permissions_has_an_empty_list() {
 #[tokio::test]
 async fn a_list_has_at_most_1000_permissions() {
     let server = Server::reused().await;
-    set_value(&server, "/a", "x").await;
+    server.set_value("/a", "x").await;
     for hundred in 0..10 {
         let entries =
             (0..100).map(|number| permission("/a", &format!("{hundred}-{number}"), &["read"]));
@@ -245,7 +244,7 @@ async fn a_name_with_permissions_but_no_credential_is_not_found() {
         let response = server.get(&path).await.expect(404);
         assert!(!response.error().is_empty(), "{name}");
     }
-    set_value(&server, "/a", "x").await;
+    server.set_value("/a", "x").await;
     let listed = list(&server, "/a").await;
     assert_eq!(listed["permissions"][0]["actor"], "one");
 }
@@ -270,7 +269,7 @@ async fn exactly_one_name_is_required() {
 #[tokio::test]
 async fn read_acl_is_needed_on_the_requested_and_the_stored_casing() {
     let server = Server::reused().await;
-    set_value(&server, "/Some/name", "x").await;
+    server.set_value("/Some/name", "x").await;
     for (path, as_stored, in_lower_case) in [
         ("/Some/name", true, false),
         ("/Some/*", true, false),
@@ -298,7 +297,7 @@ async fn read_acl_is_needed_on_the_requested_and_the_stored_casing() {
 #[tokio::test]
 async fn without_read_acl_a_name_looks_absent() {
     let server = Server::reused().await;
-    set_value(&server, "/a", "x").await;
+    server.set_value("/a", "x").await;
     let stranger = client_with(&server, "/*", &["read", "write", "delete", "write_acl"]).await;
     let address = |name| format!("{BY_CREDENTIAL}?credential_name={name}");
     let refused = stranger.get(&address("/a")).await.expect(404);
@@ -310,7 +309,7 @@ async fn without_read_acl_a_name_looks_absent() {
 
 async fn list(server: &Server, name: &str) -> Value {
     let path = format!("{BY_CREDENTIAL}?credential_name={name}");
-    server.get(&path).await.expect(200).json()
+    server.get_json(&path).await
 }
 
 // `DELETE /api/v1/permissions`.
@@ -318,7 +317,7 @@ async fn list(server: &Server, name: &str) -> Value {
 #[tokio::test]
 async fn deleting_removes_all_operations_and_has_an_empty_body() {
     let server = Server::reused().await;
-    set_value(&server, "/a/b", "x").await;
+    server.set_value("/a/b", "x").await;
     for (name, requested, actor, requested_actor) in [
         ("/a/b", "/a/b", "someone", "someone"),
         ("/gone", "gone", "some one", "some%20one"),
@@ -346,7 +345,7 @@ async fn deleting_removes_all_operations_and_has_an_empty_body() {
 #[tokio::test]
 async fn a_delete_needs_the_exact_path_and_actor() {
     let server = Server::reused().await;
-    set_value(&server, "/Some/name", "x").await;
+    server.set_value("/Some/name", "x").await;
     server.grant("/Some/name", "someone", &["read"]).await;
     server.grant("/Some/*", "someone", &["read"]).await;
     for (name, actor) in [
@@ -383,10 +382,7 @@ async fn exactly_one_name_and_actor_are_required() {
             .delete(&format!("{BY_CREDENTIAL}{requested}"))
             .await
             .expect(400);
-        assert!(
-            response.error().contains(named),
-            "{requested}: {response:?}"
-        );
+        response.error().assert_contains(named);
     }
 }
 

@@ -4,7 +4,6 @@ use keywright_harness::{Caller, Response, Server, Text};
 use serde_json::{Value, json};
 
 use super::{ALL, client_with, permission};
-use crate::given::set_value;
 
 #[tokio::test]
 async fn an_explanation_lists_considered_rules_nearest_first() {
@@ -57,7 +56,7 @@ async fn a_denial_names_the_permission_that_would_allow_it() {
 async fn the_explanation_matches_enforcement() {
     let server = Server::reused().await;
     for name in ["/a", "/a/b", "/A/b", "/a/b/c"] {
-        set_value(&server, name, "x").await;
+        server.set_value(name, "x").await;
     }
     let caller = server.as_client("someone").await;
     for (path, operations) in [
@@ -150,7 +149,7 @@ async fn an_explanation_reveals_no_hidden_name_in_another_casing() {
     let server = Server::reused().await;
     let reader = client_with(&server, "/A/*", &["read_acl"]).await;
     server.grant("/A/*", "other", &["read"]).await;
-    set_value(&server, "/a/hidden", "x").await;
+    server.set_value("/a/hidden", "x").await;
     let explained = async |name: &str| {
         let path = format!("/A/{name}");
         let explained = request_explanation(&reader, &path, "other", "read").await;
@@ -238,10 +237,8 @@ async fn explaining_changes_nothing_and_is_get_only() {
 /// Returns an explanation, requested by the client `developer`.
 async fn explain(server: &Server, path: &str, actor: &str, operation: &str) -> Value {
     server
-        .get(&explanation_path(path, actor, operation))
+        .get_json(&explanation_path(path, actor, operation))
         .await
-        .expect(200)
-        .json()
 }
 
 async fn request_explanation(

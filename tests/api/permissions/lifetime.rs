@@ -8,7 +8,6 @@ use super::{
     ALL, BY_CREDENTIAL, PERMISSIONS, address, client_with, on_credential, operations, permission,
     stored,
 };
-use crate::given::{found_names, set_value};
 
 // Permissions exist independently of their credentials, and add up.
 
@@ -18,7 +17,7 @@ async fn a_permission_exists_independently_of_its_credential() {
     let reader = client_with(&server, "/a", &["read"]).await;
     assert_eq!(read(&reader, "/a").await, 404);
     for _ in 0..2 {
-        set_value(&server, "/a", "x").await;
+        server.set_value("/a", "x").await;
         assert_eq!(read(&reader, "/a").await, 200);
         server.delete("/api/v1/data?name=/a").await.expect(204);
         assert_eq!(read(&reader, "/a").await, 404);
@@ -40,7 +39,7 @@ async fn a_permission_survives_a_restart() {
 #[tokio::test]
 async fn permissions_on_all_enclosing_paths_add_up() {
     let server = Server::reused().await;
-    set_value(&server, "/a/b", "x").await;
+    server.set_value("/a/b", "x").await;
     let caller = server.as_client("someone").await;
     assert_eq!(read(&caller, "/a/b").await, 404);
     server.grant("/a/*", caller.actor(), &["read"]).await;
@@ -57,7 +56,7 @@ async fn permissions_on_all_enclosing_paths_add_up() {
 #[tokio::test]
 async fn permission_changes_apply_from_the_next_request() {
     let server = Server::reused().await;
-    set_value(&server, "/a", "x").await;
+    server.set_value("/a", "x").await;
     let caller = server.as_client("someone").await;
     let developer = server.as_client("developer").await;
     for _ in 0..3 {
@@ -75,7 +74,7 @@ async fn permission_changes_apply_from_the_next_request() {
 #[tokio::test]
 async fn the_requested_and_the_stored_casing_must_both_be_permitted() {
     let server = Server::reused().await;
-    let id = set_value(&server, "/Mixed/Name", "x").await["id"].clone();
+    let id = server.set_value("/Mixed/Name", "x").await["id"].clone();
     let by_id = format!("/api/v1/data/{}", id.as_str().unwrap());
     for (path, requested, is_read, is_read_by_id) in [
         ("/Mixed/Name", "/Mixed/Name", true, true),
@@ -89,11 +88,8 @@ async fn the_requested_and_the_stored_casing_must_both_be_permitted() {
         let caller = server.as_client("someone").await;
         let granted = server.grant(path, caller.actor(), &["read"]).await;
         let status = |is_allowed| if is_allowed { 200 } else { 404 };
-        assert_eq!(
-            read(&caller, requested).await,
-            status(is_read),
-            "{path} {requested}"
-        );
+        let actual = read(&caller, requested).await;
+        assert_eq!(actual, status(is_read), "{path} {requested}");
         let response = caller.get(&by_id).await;
         response.expect(status(is_read_by_id));
         let listed = caller.get("/api/v1/data?path=").await.expect(200).json();
@@ -107,7 +103,7 @@ async fn the_requested_and_the_stored_casing_must_both_be_permitted() {
 async fn an_asterisk_covers_all_levels_below_its_path() {
     let server = Server::reused().await;
     for name in ["/a", "/ab", "/a/b", "/a/b/c", "/a/b/c/d", "/A/b", "/b/a"] {
-        set_value(&server, name, "x").await;
+        server.set_value(name, "x").await;
     }
     for (path, names) in [
         (
@@ -122,7 +118,7 @@ async fn an_asterisk_covers_all_levels_below_its_path() {
     ] {
         let caller = server.as_client("someone").await;
         let granted = server.grant(path, caller.actor(), &["read"]).await;
-        for name in found_names(&server, "path=").await {
+        for name in server.found_names("path=").await {
             let is_covered = names.contains(&name.as_str());
             let status = if is_covered { 200 } else { 404 };
             assert_eq!(read(&caller, &name).await, status, "{path} {name}");

@@ -8,7 +8,7 @@ use super::{
     ALL, BY_CREDENTIAL, PERMISSIONS, UNKNOWN_ID, address, client_with, on_credential, permission,
     query, send, stored,
 };
-use crate::given::{self, set_value};
+use crate::given;
 
 /// A granted path, a requested path, and whether the first covers the second.
 const COVERED: [(&str, &str, bool); 16] = [
@@ -77,7 +77,7 @@ async fn write_acl_on_a_path_covers_permissions_on_it_and_below() {
 async fn only_acl_operations_allow_reading_or_changing_permissions() {
     let server = Server::reused().await;
     let stranger = client_with(&server, "/*", &["read", "write", "delete"]).await;
-    set_value(&server, "/a", "x").await;
+    server.set_value("/a", "x").await;
     let id = server.grant("/a", "other", &["read"]).await;
     for (method, requested, body) in requests("/a", &id) {
         let response = send(&stranger, &method, &requested, &body).await;
@@ -88,7 +88,7 @@ async fn only_acl_operations_allow_reading_or_changing_permissions() {
 #[tokio::test]
 async fn a_hidden_permission_looks_like_an_absent_one() {
     let server = Server::reused().await;
-    set_value(&server, "/there/a", "x").await;
+    server.set_value("/there/a", "x").await;
     let id = server.grant("/there/a", "other", &["read"]).await;
     let stranger = server.as_client("stranger").await;
     let (there, absent) = (requests("/there/a", &id), requests("/gone/a", UNKNOWN_ID));
@@ -146,7 +146,7 @@ async fn own_permissions_can_be_read() {
 #[tokio::test]
 async fn actors_differ_by_kind_and_casing() {
     let server = Server::reused().await;
-    set_value(&server, "/a", "x").await;
+    server.set_value("/a", "x").await;
     server.grant("/a", "uaa-client:one", &["read"]).await;
     let read = "/api/v1/data?name=/a";
     server.as_client("one").await.get(read).await.expect(200);
@@ -295,7 +295,7 @@ async fn without_write_acl_own_permissions_look_absent() {
 #[tokio::test]
 async fn without_enforcement_every_caller_may_change_permissions() {
     let server = Server::reused_with(&Options::default().without_enforcement()).await;
-    set_value(&server, "/a", "x").await;
+    server.set_value("/a", "x").await;
     let caller = server.as_client("stranger").await;
     for actor in ["other", caller.actor()] {
         let added = caller.post(PERMISSIONS, permission("/a", actor, &["read"]));

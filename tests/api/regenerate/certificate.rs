@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use crate::{
     certificates::{Certificate, assert_signed_by},
     external_certificates::{Signing, authority, authority_changed, authority_for_hours},
-    given::{self, generate_certificate},
     keys::{certificate_days, certificate_key_bits, with_certificate},
 };
 
@@ -47,7 +46,7 @@ async fn everything_but_key_serial_and_dates_is_kept() {
         "common_name": "Wurzel, +O=x", "country": "AT", "is_ca": true, "duration": 30,
         "key_usage": ["key_cert_sign"],
     });
-    given::generate(&server, "/root", "certificate", root).await;
+    server.generated("/root", "certificate", root).await;
     let leaf = json!({
         "common_name": "leaf", "organization": "Example", "organization_unit": "Unit",
         "locality": "Graz", "state": "Styria", "country": "AT",
@@ -56,23 +55,16 @@ async fn everything_but_key_serial_and_dates_is_kept() {
         "extended_key_usage": ["timestamping", "client_auth"],
         "key_length": 3072, "duration": 17, "ca": "/root",
     });
-    given::generate(&server, "/leaf", "certificate", leaf).await;
+    server.generated("/leaf", "certificate", leaf).await;
     let own = json!({"common_name": "own", "self_sign": true});
-    given::generate(&server, "/own", "certificate", own).await;
+    server.generated("/own", "certificate", own).await;
     for name in ["/root", "/leaf", "/own"] {
         let before = server.versions(name).await[0].clone();
         let after = server.regenerated(name).await;
         assert_eq!(kept_parts(&after), kept_parts(&before), "{name}");
-        assert_ne!(
-            after["value"]["private_key"],
-            before["value"]["private_key"]
-        );
-        for mark in [
-            "certificate_authority",
-            "self_signed",
-            "generated",
-            "transitional",
-        ] {
+        let [old, new] = [&before, &after].map(|version| &version["value"]["private_key"]);
+        assert_ne!(old, new);
+        for mark in "certificate_authority self_signed generated transitional".split(' ') {
             assert_eq!(after[mark], before[mark], "{name} {mark}");
         }
     }
@@ -81,8 +73,8 @@ async fn everything_but_key_serial_and_dates_is_kept() {
 #[tokio::test]
 async fn the_newest_version_of_the_ca_signs() {
     let server = Server::reused().await;
-    generate_certificate(&server, "/root", json!({"is_ca": true})).await;
-    let before = generate_certificate(&server, "/leaf", json!({"ca": "root"})).await;
+    server.issued("/root", json!({"is_ca": true})).await;
+    let before = server.issued("/leaf", json!({"ca": "root"})).await;
     let renewed_root = server.regenerated("/root").await;
     let after = server.regenerated("/leaf").await;
     assert_ne!(after["value"]["ca"], before["value"]["ca"]);
@@ -107,20 +99,14 @@ async fn the_newest_version_is_regenerated_even_if_transitional() {
 
 // Set certificates.
 
-async fn set(server: &Server, name: &str, value: Value) {
-    server.stored(name, "certificate", value).await;
-}
-
 #[tokio::test]
 async fn a_certificate_whose_ca_has_no_known_name_is_400() {
     let server = Server::reused().await;
     let root = authority("root");
     let leaf = root.sign_leaf("leaf");
-    for value in [
-        json!({"certificate": leaf.certificate, "ca": root.certificate}),
-        json!({"certificate": leaf.certificate}),
-    ] {
-        set(&server, "/leaf", value).await;
+    let with_ca = json!({"certificate": leaf.certificate, "ca": root.certificate});
+    for value in [with_ca, leaf.public()] {
+        server.stored("/leaf", "certificate", value).await;
         server.regenerate("/leaf").await.expect(400).error();
     }
     assert_eq!(server.versions("/leaf").await.len(), 2);
@@ -132,8 +118,7 @@ async fn a_certificate_that_is_valid_before_1970_is_400() {
     let old = authority_changed("old", |parameters| {
         parameters.not_before = rcgen::date_time_ymd(1969, 12, 31);
     });
-    let value = json!({"certificate": old.certificate, "private_key": old.private_key});
-    set(&server, "/old", value).await;
+    server.stored("/old", "certificate", old.value()).await;
     let refused = server.regenerate("/old").await;
     refused.expect_error(400, "valid from 1970 or later");
 }
@@ -146,7 +131,7 @@ async fn a_credential_without_a_certificate_is_400() {
         json!({"ca": root.certificate}),
         json!({"private_key": root.private_key}),
     ] {
-        set(&server, "/a", value).await;
+        server.stored("/a", "certificate", value).await;
         server.regenerate("/a").await.expect(400).error();
     }
 }
@@ -155,9 +140,9 @@ async fn a_credential_without_a_certificate_is_400() {
 async fn a_certificate_whose_ca_has_no_private_key_is_400() {
     let server = Server::reused().await;
     let root = authority("root");
-    set(&server, "/root", json!({"certificate": root.certificate})).await;
+    server.stored("/root", "certificate", root.public()).await;
     let value = json!({"certificate": root.sign_leaf("leaf").certificate, "ca_name": "/root"});
-    set(&server, "/leaf", value).await;
+    server.stored("/leaf", "certificate", value).await;
     server.regenerate("/leaf").await.expect(400).error();
 }
 
@@ -166,7 +151,7 @@ async fn the_duration_is_the_whole_days_of_validity() {
     let server = Server::reused().await;
     for (hours, days) in [(47, 1), (48, 2), (71, 2), (24 * 400 + 23, 400)] {
         let root = authority_for_hours("root", hours);
-        set(&server, "/a", json!({"certificate": root.certificate})).await;
+        server.stored("/a", "certificate", root.public()).await;
         let version = server.regenerated("/a").await;
         assert_eq!(version["duration_used"], days, "{hours}");
         with_certificate(version["value"]["certificate"].as_str().unwrap(), |made| {
@@ -181,13 +166,12 @@ async fn the_duration_is_the_whole_days_of_validity() {
 async fn a_ca_signed_by_its_old_version_is_renewed_by_its_active_one() {
     let server = Server::reused().await;
     let old = authority("root");
-    let stored = json!({"certificate": old.certificate, "private_key": old.private_key});
-    set(&server, "/root", stored).await;
+    server.stored("/root", "certificate", old.value()).await;
     let new = old.sign_authority("root");
     let value = json!({
         "certificate": new.certificate, "private_key": new.private_key, "ca_name": "/root",
     });
-    set(&server, "/root", value).await;
+    server.stored("/root", "certificate", value).await;
     let version = server.regenerated("/root").await;
     assert_eq!(version["self_signed"], false);
     assert_eq!(version["value"]["ca"], new.certificate);

@@ -4,10 +4,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use keywright_harness::{Server, Text};
 use serde_json::{Value, json};
 
-use crate::{
-    given,
-    keys::{der, public_key_bits},
-};
+use crate::keys::{der, public_key_bits};
 
 // Properties of requests that are independent of the type.
 
@@ -22,7 +19,7 @@ async fn a_version_is_added_with_a_new_value() {
         ("certificate", json!({"common_name": "root", "is_ca": true})),
     ] {
         let name = format!("/{credential_type}");
-        let made = given::generate(&server, &name, credential_type, parameters).await;
+        let made = server.generated(&name, credential_type, parameters).await;
         let regenerated = server.regenerated(&name).await;
         assert_eq!(regenerated["type"], credential_type);
         assert_eq!(regenerated["name"], *name);
@@ -38,7 +35,7 @@ async fn a_version_is_added_with_a_new_value() {
 #[tokio::test]
 async fn value_and_json_cannot_be_regenerated() {
     let server = Server::reused().await;
-    server.stored("/value", "value", json!("v")).await;
+    server.set_value("/value", "v").await;
     server.stored("/json", "json", json!({})).await;
     for name in ["/value", "/json"] {
         server.regenerate(name).await.expect(400).error();
@@ -49,7 +46,7 @@ async fn value_and_json_cannot_be_regenerated() {
 #[tokio::test]
 async fn metadata_over_7000_characters_is_413() {
     let server = Server::reused().await;
-    given::generate(&server, "/a", "password", json!({})).await;
+    server.generated("/a", "password", json!({})).await;
     let frame_characters = json!({"a": ""}).to_string().len();
     let longest = "ä".repeat(7_000 - frame_characters);
     let body = json!({"name": "/a", "metadata": {"a": longest}});
@@ -67,7 +64,7 @@ async fn a_password_keeps_its_length_and_its_character_sets() {
     let parameters = json!({
         "length": 42, "exclude_upper": true, "exclude_number": true, "include_special": true,
     });
-    given::generate(&server, "/a", "password", parameters).await;
+    server.generated("/a", "password", parameters).await;
     for _ in 0..3 {
         let password = server.regenerated("/a").await["value"].clone();
         let password = password.as_str().unwrap();
@@ -86,7 +83,7 @@ async fn a_user_keeps_its_name_and_gets_a_new_password_and_hash() {
         ("/named", json!({"username": "ada", "length": 12})),
         ("/unnamed", json!({"length": 12})),
     ] {
-        let made = given::generate(&server, name, "user", parameters).await;
+        let made = server.generated(name, "user", parameters).await;
         let mut previous = made["value"].clone();
         for _ in 0..2 {
             let user = server.regenerated(name).await["value"].clone();
@@ -110,14 +107,9 @@ fn salt(user: &Value) -> &str {
 #[tokio::test]
 async fn set_values_cannot_be_regenerated() {
     let server = Server::reused().await;
-    given::set(&server, "/password", "password", json!("p")).await;
-    given::set(
-        &server,
-        "/user",
-        "user",
-        json!({"username": "ada", "password": "p"}),
-    )
-    .await;
+    server.stored("/password", "password", json!("p")).await;
+    let value = json!({"username": "ada", "password": "p"});
+    server.stored("/user", "user", value).await;
     for name in ["/password", "/user"] {
         let error = server.regenerate(name).await.expect(400).error();
         error.assert_contains("; generate the credential in mode overwrite instead");
@@ -128,10 +120,12 @@ async fn set_values_cannot_be_regenerated() {
 #[tokio::test]
 async fn only_the_newest_version_determines_the_parameters() {
     let server = Server::reused().await;
-    given::generate(&server, "/a", "password", json!({"length": 12})).await;
+    let parameters = json!({"length": 12});
+    server.generated("/a", "password", parameters).await;
     server.stored("/a", "password", json!("p")).await;
     server.regenerate("/a").await.expect(400).error();
-    given::generate(&server, "/a", "password", json!({"length": 13})).await;
+    let parameters = json!({"length": 13});
+    server.generated("/a", "password", parameters).await;
     let regenerated = server.regenerated("/a").await;
     assert_eq!(regenerated["value"].as_str().unwrap().len(), 13);
 }
@@ -139,18 +133,13 @@ async fn only_the_newest_version_determines_the_parameters() {
 // RSA and SSH keys.
 
 async fn regenerated(server: &Server, name: &str) -> Value {
-    server.regenerate(name).await.expect(200).json()["value"].clone()
+    server.regenerated(name).await["value"].clone()
 }
 
 /// Returns the length of the base64 part of an SSH public key, which grows with the key.
 fn blob_length(key: &Value) -> usize {
-    key["public_key"]
-        .as_str()
-        .unwrap()
-        .split(' ')
-        .nth(1)
-        .unwrap()
-        .len()
+    let line = key["public_key"].as_str().unwrap();
+    line.split(' ').nth(1).unwrap().len()
 }
 
 #[tokio::test]
@@ -159,11 +148,11 @@ async fn generated_and_set_keys_keep_their_length() {
     for key_length in [2048, 3072] {
         let name = format!("/{key_length}");
         let parameters = json!({"key_length": key_length});
-        let made = given::generate(&server, &name, "rsa", parameters).await;
+        let made = server.generated(&name, "rsa", parameters).await;
         let public_key = made["value"]["public_key"].as_str().unwrap();
         let pkcs1 = json!({"public_key": as_pkcs1(public_key)});
         for (set, value) in [("/set", made["value"].clone()), ("/pkcs1", pkcs1)] {
-            given::set(&server, set, "rsa", value).await;
+            server.stored(set, "rsa", value).await;
         }
         for name in [&name, "/set", "/pkcs1"] {
             let key = regenerated(&server, name).await;
@@ -186,17 +175,14 @@ fn as_pkcs1(public_key: &str) -> String {
 #[tokio::test]
 async fn an_ssh_key_keeps_its_length_and_its_comment() {
     let server = Server::reused().await;
+    let with_comment = json!({"key_length": 3072, "ssh_comment": "ada on host"});
     for (name, parameters, comment) in [
-        (
-            "/a",
-            json!({"key_length": 3072, "ssh_comment": "ada on host"}),
-            Some("ada on host"),
-        ),
+        ("/a", with_comment, Some("ada on host")),
         ("/b", json!({"key_length": 2048}), None),
     ] {
-        let made = given::generate(&server, name, "ssh", parameters).await;
+        let made = server.generated(name, "ssh", parameters).await;
         let set_name = format!("/set{name}");
-        given::set(&server, &set_name, "ssh", made["value"].clone()).await;
+        server.stored(&set_name, "ssh", made["value"].clone()).await;
         for name in [name, &set_name] {
             let key = regenerated(&server, name).await;
             assert_eq!(blob_length(&key), blob_length(&made["value"]));

@@ -50,7 +50,7 @@ async fn runs(servers: &[&Server]) -> f64 {
 async fn set_times(server: &Server, name: &str, count: usize) -> Vec<String> {
     let mut ids = Vec::new();
     for number in 0..count {
-        let version = given::set_value(server, name, &number.to_string()).await;
+        let version = server.set_value(name, &number.to_string()).await;
         ids.push(given::id(&version));
     }
     ids

@@ -1,13 +1,10 @@
 //! The policies and the versions that they delete or keep.
 
-use keywright_harness::{Server, Text};
+use keywright_harness::{QUICK_KEY, Server, Text};
 use serde_json::{Value, json};
 
 use super::{after_a_run, ids, options, set_times, trust_the_clock_at_once, values};
-use crate::{
-    certificates::Certificate,
-    given::{self, generate_certificate},
-};
+use crate::{certificates::Certificate, given};
 
 // The policy that applies to a credential.
 
@@ -209,13 +206,14 @@ async fn active_and_transitional_versions_are_kept() {
 async fn a_ca_version_is_kept_while_a_certificate_it_signed_exists() {
     let server = Server::start_with(&options(&[ONE_OF_EACH])).await;
     let soon = json!({"is_ca": true, "duration": 20});
-    let signed_with = given::id(&generate_certificate(&server, "/root", soon).await);
-    generate_certificate(&server, "/leaf", json!({"ca": "/root", "duration": 300})).await;
+    let signed_with = given::id(&server.issued("/root", soon).await);
+    let parameters = json!({"ca": "/root", "duration": 300});
+    server.issued("/leaf", parameters).await;
     let root = Certificate::named(&server, "/root").await;
     for _ in 0..2 {
         root.regenerate(json!({"duration": 900})).await.expect(200);
     }
-    let newest = given::id(&given::newest(&server, "/root").await);
+    let newest = given::id(&server.newest("/root").await);
     let before = responses(&server).await;
     after_a_run(&[&server]).await;
     let actual = ids(&server, "/root").await;
@@ -237,11 +235,11 @@ async fn a_ca_version_is_kept_while_a_certificate_it_signed_exists() {
 async fn certificates_remain_linked_to_their_signing_ca() {
     let server = Server::start_with(&options(&[ONE_OF_EACH])).await;
     for root in ["/one", "/two"] {
-        generate_certificate(&server, root, json!({"is_ca": true})).await;
+        server.issued(root, json!({"is_ca": true})).await;
     }
     let mut all = Vec::new();
     for ca in ["/one", "/one", "/two", "/two"] {
-        let parameters = json!({"common_name": "leaf", "ca": ca, "key_type": given::QUICK_KEY});
+        let parameters = json!({"common_name": "leaf", "ca": ca, "key_type": QUICK_KEY});
         let generated = server.generate_in_mode("overwrite", "/leaf", "certificate", parameters);
         all.push(given::id(&generated.await.expect(200).json()));
     }

@@ -108,8 +108,8 @@ async fn nothing_is_deleted_while_the_trail_cannot_be_written() {
 async fn versions_are_deleted_without_an_audit_trail() {
     let options = options(&[("/a", "versions_max = 1")]).audit("[audit]\nsink = \"off\"");
     let server = Server::start_with(&options).await;
-    given::set_value(&server, "/a", "old").await;
-    given::set_value(&server, "/a", "new").await;
+    server.set_value("/a", "old").await;
+    server.set_value("/a", "new").await;
     after_a_run(&[&server]).await;
     assert_eq!(values(&server, "/a").await, ["new"]);
 }
@@ -148,8 +148,8 @@ async fn reads_and_writes_succeed_during_retention() {
             let name = format!("/{writer}");
             let mut newest = String::new();
             for number in 0..WRITES {
-                newest = given::id(&given::set_value(&server, &name, &number.to_string()).await);
-                let read = given::newest(&server, &name).await;
+                newest = given::id(&server.set_value(&name, &number.to_string()).await);
+                let read = server.newest(&name).await;
                 assert_eq!(given::id(&read), newest);
             }
             (name, newest)

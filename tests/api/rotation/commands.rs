@@ -26,7 +26,7 @@ async fn nothing_is_rotated_when_disabled() {
     seed(&server, 3).await;
     let off = keys.options(&["b", "a"], OFF);
     let server = Server::start_in(server.stop().await, &off).await;
-    server.run_command(&["keys", "status"]).expect(0);
+    server.run_command("keys status").expect(0);
     assert_eq!(usage(&server).await, [0, 3, 0]);
 }
 
@@ -43,7 +43,7 @@ fn configure(keys: &Keys, folder: &Path, before: &[&str], after: &[&str]) {
 
 /// Returns the state and number of versions of each key in the status.
 fn status(folder: &Path) -> (Vec<(String, u64)>, bool) {
-    let output = run_command(folder, &["keys", "status", "--json"]).expect(0);
+    let output = run_command(folder, "keys status --json").expect(0);
     let status: Value = serde_json::from_str(&output.output).unwrap();
     let keys = status["keys"].as_array().unwrap().iter();
     let keys = keys.map(|key| {
@@ -75,11 +75,9 @@ async fn status_lists_every_key_ever_active_and_is_read_only() {
     set(&caller, "/b", "v").await.expect(200);
     let folder = server.stop().await;
     let folder = folder.path();
-    assert_eq!(
-        status(folder),
-        expected(&[("inactive", 3), ("active", 1)], false)
-    );
-    let table = run_command(folder, &["keys", "status"]).expect(0).output;
+    let actual = status(folder);
+    assert_eq!(actual, expected(&[("inactive", 3), ("active", 1)], false));
+    let table = run_command(folder, "keys status").expect(0).output;
     let lines: Vec<&str> = table.lines().collect();
     assert!(
         lines[0].starts_with("KEY ") && lines[0].ends_with("VERSIONS  ENCRYPTIONS"),
@@ -93,11 +91,9 @@ async fn status_lists_every_key_ever_active_and_is_read_only() {
 
     // The status is available even if a server could not start.
     configure(&keys, folder, &["b", "a"], &["c"]);
-    assert_eq!(
-        status(folder),
-        expected(&[("unknown", 3), ("unknown", 1)], true)
-    );
-    let table = run_command(folder, &["keys", "status"]).expect(0).output;
+    let actual = status(folder);
+    assert_eq!(actual, expected(&[("unknown", 3), ("unknown", 1)], true));
+    let table = run_command(folder, "keys status").expect(0).output;
     table.assert_contains("The configured active key is not listed");
     let records = run_sql(folder, "select count(*) from encryption_key").await;
     assert_eq!(records, "2");
@@ -110,14 +106,12 @@ async fn rotate_works_without_a_running_server() {
     let values = seed(&server, 30).await;
     let folder = server.stop().await;
     configure(&keys, folder.path(), &["a"], &["b", "a"]);
-    let result = run_command(folder.path(), &["keys", "rotate"]).expect(0);
+    let result = run_command(folder.path(), "keys rotate").expect(0);
     result.errors.assert_contains("versions rotated: 30 of 30");
     result.errors.assert_contains("loaded encryption keys");
-    assert_eq!(
-        status(folder.path()),
-        expected(&[("inactive", 0), ("active", 30)], false)
-    );
-    let result = run_command(folder.path(), &["keys", "rotate", "--wait", "--quiet"]).expect(0);
+    let actual = status(folder.path());
+    assert_eq!(actual, expected(&[("inactive", 0), ("active", 30)], false));
+    let result = run_command(folder.path(), "keys rotate --wait --quiet").expect(0);
     assert_eq!((result.output.as_str(), result.errors.as_str()), ("", ""));
     let server = Server::start_in(folder, &keys.options(&["b"], FAST)).await;
     assert_values(&server, &values).await;
@@ -132,10 +126,10 @@ async fn rotate_ignores_a_malformed_activation() {
     let last = "update encryption_key_activation set ordinal = 9223372036854775807";
     run_sql(folder.path(), last).await;
     configure(&keys, folder.path(), &["a"], &["b", "a"]);
-    let result = run_command(folder.path(), &["keys", "rotate"]).expect(0);
+    let result = run_command(folder.path(), "keys rotate").expect(0);
     result.errors.assert_contains("versions rotated: 3 of 3");
     let server = Server::start_in(folder, &keys.options(&["a", "b"], OFF)).await;
-    server.run_command(&["keys", "rotate"]).expect(0);
+    server.run_command("keys rotate").expect(0);
     assert_eq!(usage(&server).await, [3, 0, 0]);
 }
 
@@ -145,7 +139,7 @@ async fn rotate_works_while_a_server_runs() {
     let server = Server::start_with(&keys.options(&["a"], OFF)).await;
     let values = seed(&server, 30).await;
     let server = Server::start_in(server.stop().await, &keys.options(&["b", "a"], OFF)).await;
-    server.run_command(&["keys", "rotate", "--wait"]).expect(0);
+    server.run_command("keys rotate --wait").expect(0);
     assert_eq!(usage(&server).await, [30, 0, 0]);
     assert_values(&server, &values).await;
     assert_eq!(counted(&server).await, (0.0, 0.0));
@@ -159,7 +153,7 @@ async fn rotate_waits_for_a_server_that_is_rotating() {
     let slow = keys.options(&["b", "a"], SLOW);
     let server = Server::start_in(server.stop().await, &slow).await;
     super::until_inactive(&server, |left| left < 100).await;
-    let result = server.run_command(&["keys", "rotate"]).expect(0);
+    let result = server.run_command("keys rotate").expect(0);
     result
         .errors
         .assert_contains("another process is rotating the keys");
@@ -168,7 +162,7 @@ async fn rotate_waits_for_a_server_that_is_rotating() {
     let file = path.join("keywright.toml");
     let text = fs::read_to_string(&file).unwrap();
     fs::write(file, text.replace(SLOW, FAST)).unwrap();
-    let rotate = move || run_command(&path, &["keys", "rotate", "--wait"]);
+    let rotate = move || run_command(&path, "keys rotate --wait");
     let waiting = tokio::task::spawn_blocking(rotate);
     // The server continues alone, and the command takes over when it stops.
     let before = usage(&server).await[1];
@@ -176,10 +170,8 @@ async fn rotate_waits_for_a_server_that_is_rotating() {
     assert!(!waiting.is_finished(), "{:?}", waiting.await);
     let folder = server.stop().await;
     waiting.await.unwrap().expect(0);
-    assert_eq!(
-        status(folder.path()),
-        expected(&[("inactive", 0), ("active", 100)], false)
-    );
+    let actual = status(folder.path());
+    assert_eq!(actual, expected(&[("inactive", 0), ("active", 100)], false));
 }
 
 #[tokio::test]
@@ -190,13 +182,11 @@ async fn rotate_refuses_a_key_older_than_the_active_one() {
     seed(&server, 3).await;
     let folder = server.stop().await;
     configure(&keys, folder.path(), &["b", "a"], &["a", "b"]);
-    let result = run_command(folder.path(), &["keys", "rotate", "--wait"]).expect(1);
+    let result = run_command(folder.path(), "keys rotate --wait").expect(1);
     let reason = "a server has started later with another active key";
     result.errors.assert_contains(reason);
-    assert_eq!(
-        status(folder.path()),
-        expected(&[("active", 0), ("inactive", 3)], false)
-    );
+    let actual = status(folder.path());
+    assert_eq!(actual, expected(&[("active", 0), ("inactive", 3)], false));
 }
 
 #[tokio::test]
@@ -207,7 +197,7 @@ async fn rotate_stops_when_a_server_activates_another_key() {
     let folder = server.stop().await;
     configure(&keys, folder.path(), &["a"], &["b", "a"]);
     let path = folder.path().to_owned();
-    let rotating = tokio::task::spawn_blocking(move || run_command(&path, &["keys", "rotate"]));
+    let rotating = tokio::task::spawn_blocking(move || run_command(&path, "keys rotate"));
     // Once the first version is rotated, the command has set its key as the target.
     let rotated = "select count(distinct encryption_key_id) from credential_version";
     while run_sql(folder.path(), rotated).await != "2" {

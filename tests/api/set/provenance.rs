@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use keywright_harness::{Options, Response, Server, digest, release};
+use keywright_harness::{Options, QUICK_KEY, Response, Server, digest, release};
 use serde_json::{Value, json};
 
 use crate::given;
@@ -57,20 +57,16 @@ async fn an_imported_password_is_found_kept_and_regenerated() {
     assert_eq!(version["generated_by"], OTHER);
     assert_eq!(version["imported"], true);
     assert_eq!(version["parameters"]["length"], 17);
-    assert_eq!(
-        found(&server).await,
-        json!([{"name": "/a", "imported": true}])
-    );
+    let actual = found(&server).await;
+    assert_eq!(actual, json!([{"name": "/a", "imported": true}]));
 
-    let kept = given::generate(&server, "/a", "password", parameters).await;
+    let kept = server.generated("/a", "password", parameters).await;
     assert_eq!(kept, set);
 
     let body = json!({"generated_by": OTHER});
     let bulk = server.post("/api/v1/bulk-regenerate", body).await;
-    assert_eq!(
-        bulk.expect(200).json()["regenerated_credentials"],
-        json!(["/a"])
-    );
+    let regenerated = bulk.expect(200).json()["regenerated_credentials"].take();
+    assert_eq!(regenerated, json!(["/a"]));
     let version = read(&server, "/a").await;
     let password = version["value"].as_str().unwrap();
     assert_eq!(password.len(), 17);
@@ -84,12 +80,9 @@ async fn an_imported_password_is_found_kept_and_regenerated() {
 #[tokio::test]
 async fn provenance_is_only_returned_if_requested_and_known() {
     let server = Server::reused().await;
-    given::generate(&server, "/made", "password", json!({})).await;
-    given::set(&server, "/set", "password", json!("mine")).await;
-    for version in [
-        given::newest(&server, "/made").await,
-        read(&server, "/set").await,
-    ] {
+    server.generated("/made", "password", json!({})).await;
+    server.stored("/set", "password", json!("mine")).await;
+    for version in [server.newest("/made").await, read(&server, "/set").await] {
         for field in ["generated_by", "parameters", "imported"] {
             assert!(version.get(field).is_none(), "{version}");
         }
@@ -101,19 +94,17 @@ async fn provenance_is_only_returned_if_requested_and_known() {
 #[tokio::test]
 async fn returned_provenance_can_be_imported_for_every_type() {
     let server = Server::reused().await;
-    given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
+    server.issued("/root", json!({"is_ca": true})).await;
+    let certificate = json!({"ca": "/root", "common_name": "a", "key_type": QUICK_KEY});
     for (credential_type, parameters) in [
         ("password", json!({})),
         ("user", json!({"username": "ada"})),
         ("rsa", json!({})),
         ("ssh", json!({"ssh_comment": "me"})),
-        (
-            "certificate",
-            json!({"ca": "/root", "common_name": "a", "key_type": given::QUICK_KEY}),
-        ),
+        ("certificate", certificate),
     ] {
         let name = format!("/{credential_type}");
-        given::generate(&server, &name, credential_type, parameters).await;
+        server.generated(&name, credential_type, parameters).await;
         let made = read(&server, &name).await;
         let mut value = made["value"].clone();
         if credential_type == "certificate" {
@@ -143,35 +134,20 @@ async fn refused_provenance_is_400_and_stores_nothing() {
     };
     let mut malformed = without("parameters");
     malformed["generated_by"] = json!("sha256:12");
-    let certificate =
-        json!({"certificate": crate::external_certificates::authority("a").certificate});
+    let certificate = crate::external_certificates::authority("a").public();
+    let kept = json!({"common_name": "a", "self_sign": true, "kept": {}});
+    let password = |parameters| imported("/a", "password", &json!("v"), &parameters);
+    let absent = "parameters must be an object if generated_by is given";
     for (body, named) in [
-        (
-            without("parameters"),
-            "parameters must be an object if generated_by is given",
-        ),
+        (without("parameters"), absent),
         (malformed, "64 hexadecimal digits"),
-        (
-            imported("/a", "password", &json!("v"), &json!([])),
-            "parameters must be an object",
-        ),
-        (
-            imported("/a", "password", &json!("v"), &json!({"length": 3})),
-            "length",
-        ),
-        (
-            imported("/a", "password", &json!("v"), &json!({"other": 3})),
-            "other",
-        ),
+        (password(json!([])), "parameters must be an object"),
+        (password(json!({"length": 3})), "length"),
+        (password(json!({"other": 3})), "other"),
         (imported("/a", "value", &json!("v"), &json!({})), "value"),
         (imported("/a", "json", &json!({}), &json!({})), "json"),
         (
-            imported(
-                "/a",
-                "certificate",
-                &certificate,
-                &json!({"common_name": "a", "self_sign": true, "kept": {}}),
-            ),
+            imported("/a", "certificate", &certificate, &kept),
             "kept is read-only",
         ),
     ] {
@@ -187,9 +163,9 @@ async fn refused_provenance_is_400_and_stores_nothing() {
 async fn parameters_must_name_the_ca_that_signed_the_certificate() {
     let server = Server::reused().await;
     for name in ["/root", "/other"] {
-        given::generate_certificate(&server, name, json!({"is_ca": true})).await;
+        server.issued(name, json!({"is_ca": true})).await;
     }
-    let leaf = given::generate_certificate(&server, "/leaf", json!({"ca": "/root"})).await;
+    let leaf = server.issued("/leaf", json!({"ca": "/root"})).await;
     let leaf = &leaf["value"];
     let signed = json!({"ca_name": "/root", "certificate": leaf["certificate"]});
     let unnamed = json!({"ca": leaf["ca"], "certificate": leaf["certificate"]});
@@ -210,12 +186,10 @@ async fn parameters_must_name_the_ca_that_signed_the_certificate() {
     response.expect(200);
     let body = json!({"generated_by": OTHER});
     let bulk = server.post("/api/v1/bulk-regenerate", body).await;
-    assert_eq!(
-        bulk.expect(200).json()["regenerated_credentials"],
-        json!(["/a"])
-    );
-    let root = given::newest(&server, "/root").await;
-    let copy = given::newest(&server, "/a").await;
+    let regenerated = bulk.expect(200).json()["regenerated_credentials"].take();
+    assert_eq!(regenerated, json!(["/a"]));
+    let root = server.newest("/root").await;
+    let copy = server.newest("/a").await;
     assert_eq!(copy["value"]["ca"], root["value"]["certificate"]);
     assert_eq!(copy["generated"], true);
 }
@@ -224,10 +198,12 @@ async fn parameters_must_name_the_ca_that_signed_the_certificate() {
 #[tokio::test]
 async fn parameters_must_describe_the_certificate() {
     let server = Server::reused().await;
-    given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
+    server.issued("/root", json!({"is_ca": true})).await;
     let parameters =
         json!({"ca": "/root", "common_name": "a", "alternative_names": ["a.example.com"]});
-    let leaf = given::generate(&server, "/leaf", "certificate", parameters.clone()).await;
+    let leaf = server
+        .generated("/leaf", "certificate", parameters.clone())
+        .await;
     let leaf = &leaf["value"];
     let signed = json!({"ca_name": "/root", "certificate": leaf["certificate"]});
     let key_only = json!({"ca_name": "/root", "private_key": leaf["private_key"]});
@@ -236,10 +212,9 @@ async fn parameters_must_describe_the_certificate() {
         parameters[name] = value;
         parameters
     };
-    let (exceeds, names) = (
-        "must not allow more than the certificate",
-        "alternative names",
-    );
+    let exceeds = "must not allow more than the certificate";
+    let names = "alternative names";
+    let other_names = other("alternative_names", json!(["b.example.com"]));
     for (value, parameters, reason) in [
         (&signed, other("is_ca", json!(true)), exceeds),
         (&signed, other("duration", json!(366)), exceeds),
@@ -250,11 +225,7 @@ async fn parameters_must_describe_the_certificate() {
         ),
         (&signed, other("common_name", json!("b")), names),
         (&signed, other("organization", json!("b")), names),
-        (
-            &signed,
-            other("alternative_names", json!(["b.example.com"])),
-            names,
-        ),
+        (&signed, other_names, names),
         (&signed, other("alternative_names", json!([])), names),
         (&key_only, parameters.clone(), "they require a certificate"),
     ] {
@@ -272,11 +243,10 @@ async fn parameters_must_describe_the_certificate() {
 async fn a_ca_in_parameters_requires_permission_to_read_it() {
     let options = Options::default().plugin("app-svid", "svid", &["random", "signing"], "");
     let server = Server::start_with(&options).await;
-    given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
+    server.issued("/root", json!({"is_ca": true})).await;
     let app = server.as_client("app").await;
-    server
-        .grant("/app/*", app.actor(), &["read", "write"])
-        .await;
+    let operations = ["read", "write"];
+    server.grant("/app/*", app.actor(), &operations).await;
     let value = json!({"x509_svid_key": "mine"});
     let body = imported("/app/a", "app-svid", &value, &json!({"ca": "/root"}));
     let absent = imported("/app/a", "app-svid", &value, &json!({"ca": "/absent"}));
@@ -297,10 +267,8 @@ async fn a_ca_in_parameters_requires_permission_to_read_it() {
         listed["certificates"][0]["issued"].clone()
     };
     assert_eq!(issued().await, Value::Null);
-    assert_eq!(
-        server.bulk_regenerate("/root").await.expect(200).json()["regenerated_credentials"],
-        json!([])
-    );
+    let bulk = server.bulk_regenerate("/root").await.expect(200);
+    assert_eq!(bulk.json()["regenerated_credentials"], json!([]));
     let body = json!({"generated_by": OTHER});
     let bulk = server.post("/api/v1/bulk-regenerate", body).await;
     bulk.expect(200);
@@ -312,16 +280,12 @@ async fn a_ca_in_parameters_requires_permission_to_read_it() {
 async fn the_imported_plugin_normalizes_the_parameters_again() {
     let folder = tempfile::TempDir::new().unwrap();
     let release = |version: &str| {
-        let bytes = release(
-            "versioned",
-            ("release: 1.0.0", &format!("release: {version}")),
-        );
+        let newer = format!("release: {version}");
+        let bytes = release("versioned", ("release: 1.0.0", &newer));
         let path = folder.path().join(version);
         fs::write(&path, &bytes).unwrap();
-        (
-            digest(&bytes),
-            Options::default().random_generator("versioned", &path),
-        )
+        let options = Options::default().random_generator("versioned", &path);
+        (digest(&bytes), options)
     };
     let (_, old) = release("1.0.1");
     let (new_digest, new) = release("1.1.0");

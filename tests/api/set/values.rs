@@ -25,19 +25,36 @@ async fn any_text_is_kept_unchanged() {
     ] {
         for credential_type in ["value", "password"] {
             let name = format!("/{credential_type}");
-            let response = given::set(&server, &name, credential_type, json!(text)).await;
+            let response = server.stored(&name, credential_type, json!(text)).await;
             assert_eq!(response["value"], text);
             assert_eq!(server.versions(&name).await[0]["value"], text);
         }
     }
 }
 
+/// Values that lack a required field or have one of another JSON type.
+const REFUSED: &str = r#"
+    400 PUT /api/v1/data {"name": "/a", "type": "value", "value": ""}
+    400 PUT /api/v1/data {"name": "/a", "type": "password", "value": ""}
+    400 PUT /api/v1/data {"name": "/a", "type": "user", "value": {}} => password
+    400 PUT /api/v1/data {"name": "/a", "type": "user", "value": {"username": "ada"}} => password
+    400 PUT /api/v1/data {"name": "/a", "type": "user", "value": {"username": "ada", "password": ""}} => password
+    400 PUT /api/v1/data {"name": "/a", "type": "user", "value": {"username": "ada", "password": null}} => password
+    400 PUT /api/v1/data {"name": "/a", "type": "user", "value": {"username": 1, "password": "p"}} => username
+    400 PUT /api/v1/data {"name": "/a", "type": "user", "value": {"username": ["ada"], "password": "p"}} => username
+    400 PUT /api/v1/data {"name": "/a", "type": "user", "value": {"username": {"first": "ada"}, "password": "p"}} => username
+    400 PUT /api/v1/data {"name": "/a", "type": "KEY", "value": {}}
+    400 PUT /api/v1/data {"name": "/a", "type": "KEY", "value": {"public_key": "", "private_key": ""}}
+    400 PUT /api/v1/data {"name": "/a", "type": "KEY", "value": {"public_key": null, "private_key": ""}}
+    400 PUT /api/v1/data {"name": "/a", "type": "KEY", "value": {"public_key": "\n", "private_key": "\r\n\n"}}
+    400 PUT /api/v1/data {"name": "/a", "type": "KEY", "value": {"public_key": 1}}
+"#;
+
 #[tokio::test]
-async fn the_empty_text_is_400() {
+async fn a_value_without_its_required_fields_is_400() {
     let server = Server::reused().await;
-    for credential_type in ["value", "password"] {
-        let response = server.set("/a", credential_type, json!("")).await;
-        response.expect(400).error();
+    for key in TYPES {
+        given::assert_refused(&server, &REFUSED.replace("KEY", key)).await;
     }
 }
 
@@ -46,14 +63,14 @@ async fn the_empty_text_is_400() {
 #[tokio::test]
 async fn any_object_is_kept_unchanged() {
     let server = Server::reused().await;
-    for value in [
-        json!({}),
-        json!({"": null}),
-        json!({"a": {"b": [1, 2.5, true, null, {"c": "d"}]}}),
-        json!({"name": "x", "type": "y", "value": {"value": 1}}),
-        json!({"clé": "🔑", "quote\"": "\\"}),
-    ] {
-        let response = given::set(&server, "/a", "json", value.clone()).await;
+    for value in given::each(json!([
+        {},
+        {"": null},
+        {"a": {"b": [1, 2.5, true, null, {"c": "d"}]}},
+        {"name": "x", "type": "y", "value": {"value": 1}},
+        {"clé": "🔑", "quote\"": "\\"},
+    ])) {
+        let response = server.stored("/a", "json", value.clone()).await;
         assert_eq!(response["value"], value);
         assert_eq!(server.versions("/a").await[0]["value"], value);
     }
@@ -66,9 +83,9 @@ async fn numbers_and_field_order_are_kept_as_written() {
     let body = format!(r#"{{"name":"/a","type":"json","value":{value}}}"#);
     let request = server.authorized(Method::PUT, "/api/v1/data").body(body);
     let response = server.send(request).await.expect(200);
-    assert!(response.body.contains(value), "{}", response.body);
+    response.assert_contains(value);
     let read = server.get("/api/v1/data?name=/a").await.expect(200);
-    assert!(read.body.contains(value), "{}", read.body);
+    read.assert_contains(value);
 }
 
 // The type user.
@@ -91,12 +108,10 @@ async fn a_user_gets_the_hash_of_its_password() {
 async fn the_hash_is_stable_across_reads_and_differs_by_version() {
     let server = Server::reused().await;
     let value = json!({"username": "ada", "password": "p"});
-    let first = given::set(&server, "/a", "user", value.clone()).await;
+    let first = server.stored("/a", "user", value.clone()).await;
     let second = server.stored("/a", "user", value).await;
-    assert_ne!(
-        first["value"]["password_hash"],
-        second["value"]["password_hash"]
-    );
+    let [one, other] = [&first, &second].map(|version| &version["value"]["password_hash"]);
+    assert_ne!(one, other);
     for _ in 0..3 {
         let versions = server.versions("/a").await;
         assert_eq!(versions[0]["value"], second["value"]);
@@ -107,11 +122,8 @@ async fn the_hash_is_stable_across_reads_and_differs_by_version() {
 #[tokio::test]
 async fn a_user_without_a_username_has_a_null_username() {
     let server = Server::reused().await;
-    for value in [
-        json!({"password": "p"}),
-        json!({"password": "p", "username": null}),
-        json!({"password": "p", "username": ""}),
-    ] {
+    let absent = json!([{"password": "p"}, {"password": "p", "username": null}, {"password": "p", "username": ""}]);
+    for value in given::each(absent) {
         let response = server.stored("/a", "user", value).await;
         assert_eq!(response["value"].get("username"), Some(&Value::Null));
     }
@@ -124,34 +136,8 @@ async fn a_sent_hash_is_ignored() {
         let value = json!({"username": "ada", "password": "p", "password_hash": sent});
         let response = server.stored("/a", "user", value).await;
         let hash = response["value"]["password_hash"].as_str().unwrap();
-        assert!(
-            hash.starts_with("$6$") && !hash.contains("forged"),
-            "{hash}"
-        );
-    }
-}
-
-#[tokio::test]
-async fn a_missing_or_empty_password_is_400_and_named() {
-    let server = Server::reused().await;
-    for value in [
-        json!({}),
-        json!({"username": "ada"}),
-        json!({"username": "ada", "password": ""}),
-        json!({"username": "ada", "password": null}),
-    ] {
-        let response = server.set("/a", "user", value).await;
-        response.expect_error(400, "password");
-    }
-}
-
-#[tokio::test]
-async fn a_username_that_is_not_a_string_is_400() {
-    let server = Server::reused().await;
-    for username in [json!(1), json!(["ada"]), json!({"first": "ada"})] {
-        let value = json!({"username": username, "password": "p"});
-        let response = server.set("/a", "user", value).await;
-        response.expect_error(400, "username");
+        assert!(hash.starts_with("$6$"), "{hash}");
+        hash.assert_lacks("forged");
     }
 }
 
@@ -170,27 +156,10 @@ async fn one_field_is_enough_and_the_other_is_null() {
                     value[absent] = empty;
                 }
                 let name = format!("/{credential_type}");
-                let response = given::set(&server, &name, credential_type, value).await;
+                let response = server.stored(&name, credential_type, value).await;
                 assert_eq!(response["value"][given], "some key");
                 assert_eq!(response["value"].get(absent), Some(&Value::Null));
             }
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_value_without_any_key_is_400() {
-    let server = Server::reused().await;
-    for credential_type in TYPES {
-        for value in [
-            json!({}),
-            json!({"public_key": "", "private_key": ""}),
-            json!({"public_key": null, "private_key": ""}),
-            json!({"public_key": "\n", "private_key": "\r\n\n"}),
-            json!({"public_key": 1}),
-        ] {
-            let response = server.set("/a", credential_type, value).await;
-            response.expect(400).error();
         }
     }
 }
@@ -201,7 +170,7 @@ async fn keys_are_kept_without_validation() {
     let value = json!({"public_key": "not a key", "private_key": "-----BEGIN NOTHING-----\n"});
     for credential_type in TYPES {
         let name = format!("/{credential_type}");
-        let response = given::set(&server, &name, credential_type, value.clone()).await;
+        let response = server.stored(&name, credential_type, value.clone()).await;
         for field in ["public_key", "private_key"] {
             assert_eq!(response["value"][field], value[field]);
         }
@@ -211,20 +180,15 @@ async fn keys_are_kept_without_validation() {
 #[tokio::test]
 async fn the_fingerprint_of_a_set_key_is_null() {
     let server = Server::reused().await;
-    let key = given::generate(&server, "/made", "ssh", json!({})).await["value"].clone();
-    for fingerprint in [
-        json!("forged"),
-        key["public_key_fingerprint"].clone(),
-        Value::Null,
-    ] {
+    let key = server.generated("/made", "ssh", json!({})).await["value"].clone();
+    let own = &key["public_key_fingerprint"];
+    for fingerprint in given::each(json!(["forged", own, null])) {
         let mut value = key.clone();
         value["public_key_fingerprint"] = fingerprint;
         let response = server.stored("/a", "ssh", value).await;
-        assert_eq!(
-            response["value"].get("public_key_fingerprint"),
-            Some(&Value::Null)
-        );
-        assert_eq!(response["value"]["public_key"], key["public_key"]);
+        let value = &response["value"];
+        assert_eq!(value.get("public_key_fingerprint"), Some(&Value::Null));
+        assert_eq!(value["public_key"], key["public_key"]);
     }
 }
 
@@ -246,18 +210,14 @@ async fn a_text_over_64_kib_is_413() {
     for (credential_type, character) in [("value", "\""), ("password", "x")] {
         let name = format!("/{credential_type}");
         let longest = character.repeat(VALUE_BYTES_MAX);
-        let response = given::set(&server, &name, credential_type, json!(longest)).await;
+        let response = server.stored(&name, credential_type, json!(longest)).await;
         assert_eq!(response["value"], longest);
-        for too_long in [format!("{longest}x"), "x".repeat(2 * VALUE_BYTES_MAX)] {
+        let two_byte_characters = "ä".repeat(VALUE_BYTES_MAX / 2 + 1);
+        let twice = "x".repeat(2 * VALUE_BYTES_MAX);
+        for too_long in [format!("{longest}x"), twice, two_byte_characters] {
             let response = server.set(&name, credential_type, json!(too_long)).await;
             response.expect(413).error();
         }
-        let two_byte_characters = "ä".repeat(VALUE_BYTES_MAX / 2 + 1);
-        server
-            .set(&name, credential_type, json!(two_byte_characters))
-            .await
-            .expect(413)
-            .error();
         assert_eq!(server.versions(&name).await.len(), 1);
     }
 }
@@ -267,7 +227,7 @@ async fn an_object_over_64_kib_is_413() {
     let server = Server::reused().await;
     let frame_bytes = json!({"a": ""}).to_string().len();
     let object = |bytes: usize| json!({"a": "x".repeat(bytes - frame_bytes)});
-    given::set(&server, "/a", "json", object(VALUE_BYTES_MAX)).await;
+    server.stored("/a", "json", object(VALUE_BYTES_MAX)).await;
     let response = server.set("/a", "json", object(VALUE_BYTES_MAX + 1)).await;
     response.expect(413).error();
 }
@@ -299,7 +259,7 @@ async fn a_public_key_or_username_over_7000_characters_is_413() {
             "user" => json!({field: text, "password": "p"}),
             _ => json!({field: text}),
         };
-        given::set(&server, &name, credential_type, value(&longest)).await;
+        server.stored(&name, credential_type, value(&longest)).await;
         let response = server.set(&name, credential_type, value(&too_long)).await;
         response.expect_error(413, &format!("{field} must have at most 7000 characters"));
         assert_eq!(server.versions(&name).await.len(), 1);
@@ -310,10 +270,11 @@ async fn a_public_key_or_username_over_7000_characters_is_413() {
 async fn a_password_of_a_user_over_4096_bytes_is_400() {
     let server = Server::reused().await;
     let longest = "ä".repeat(USER_PASSWORD_BYTES_MAX / 2);
-    let user = given::set(&server, "/a", "user", json!({"password": longest})).await;
+    let user = json!({"password": longest});
+    let user = server.stored("/a", "user", user).await;
     assert_eq!(user["value"]["password"], longest);
     let too_long = json!({"password": format!("{longest}p")});
-    let refused = server.set("/a", "user", too_long).await.expect(400).error();
-    refused.assert_contains("password");
+    let refused = server.set("/a", "user", too_long).await;
+    refused.expect_error(400, "password");
     assert_eq!(server.versions("/a").await.len(), 1);
 }

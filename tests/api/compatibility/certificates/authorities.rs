@@ -1,9 +1,9 @@
 //! CAs and subjects.
 
-use keywright_harness::{Caller, Options, Response, ReusedServer, Server, Text};
+use keywright_harness::{Caller, Options, QUICK_KEY, Response, ReusedServer, Server, Text};
 use serde_json::{Value, json};
 
-use crate::{external_certificates, given};
+use crate::external_certificates;
 
 // The CA that a generate request names for an existing leaf.
 
@@ -13,7 +13,7 @@ const MODES: [&str; 3] = ["no-overwrite", "converge", "overwrite"];
 async fn server_with_leaf() -> ReusedServer {
     let server = Server::reused().await;
     let root = json!({"common_name": "root", "is_ca": true, "key_type": "ed25519"});
-    given::generate(&server, "/root", "certificate", root).await;
+    server.generated("/root", "certificate", root).await;
     let response = generate_leaf(&server, "converge", "/root").await;
     response.expect(200);
     server
@@ -40,7 +40,7 @@ async fn assert_refused(server: &Server, ca: &str, status: u16, words: &str) {
 #[tokio::test]
 async fn an_absent_ca_or_another_type_is_404_in_every_mode() {
     let server = server_with_leaf().await;
-    given::set_value(&server, "/text", "v").await;
+    server.set_value("/text", "v").await;
     server.delete("/api/v1/data?name=/root").await.expect(204);
     for ca in ["/root", "/nowhere", "/text", "/not a name"] {
         assert_refused(&server, ca, 404, "is not a certificate").await;
@@ -75,13 +75,15 @@ async fn generate_as(caller: &Caller, mode: &str) -> Response {
 async fn a_non_ca_certificate_is_400_in_every_mode() {
     let server = server_with_leaf().await;
     let lone = json!({"common_name": "lone", "self_sign": true, "key_type": "ed25519"});
-    given::generate(&server, "/lone", "certificate", lone).await;
+    server.generated("/lone", "certificate", lone).await;
     let refused = "the CA /lone can't sign: its certificate is not a CA certificate";
     assert_refused(&server, "/lone", 400, refused).await;
 
     let key = server.versions("/lone").await[0]["value"]["private_key"].clone();
     let without_certificate = json!({"private_key": key});
-    given::set(&server, "/key", "certificate", without_certificate).await;
+    server
+        .stored("/key", "certificate", without_certificate)
+        .await;
     let refused = "the CA /key can't sign: its certificate is missing";
     assert_refused(&server, "/key", 400, refused).await;
 }
@@ -95,7 +97,7 @@ async fn a_leaf_is_kept_while_its_ca_exists() {
     assert_eq!(server.versions("/leaf").await.len(), 1);
     let without_key =
         json!({"certificate": server.versions("/root").await[0]["value"]["certificate"]});
-    given::set(&server, "/root", "certificate", without_key).await;
+    server.stored("/root", "certificate", without_key).await;
     // Nothing is signed, so no key is needed.
     for mode in ["no-overwrite", "converge"] {
         generate_leaf(&server, mode, "/root").await.expect(200);
@@ -114,10 +116,8 @@ async fn signs(server: &Server, authority: &str) -> Value {
     let all = server.get_json("/api/v1/certificates").await;
     let all = all["certificates"].as_array().cloned().unwrap_or_default();
     let in_all = all.iter().find(|listed| listed["name"] == authority);
-    assert_eq!(
-        in_all.map(|listed| &listed["signs"]),
-        Some(&one["certificates"][0]["signs"])
-    );
+    let actual = in_all.map(|listed| &listed["signs"]);
+    assert_eq!(actual, Some(&one["certificates"][0]["signs"]));
     one["certificates"][0]["signs"].clone()
 }
 
@@ -140,16 +140,16 @@ async fn converge_ignores_case_and_outer_blanks_of_the_subject() {
         json!({
             "common_name": common_name, "organization": organization, "organization_unit": "Unit",
             "locality": "Town", "state": "Land", "country": "DE",
-            "self_sign": true, "key_type": given::QUICK_KEY,
+            "self_sign": true, "key_type": QUICK_KEY,
         })
     };
     let first = parameters("web.Example", "Straße AG");
-    let first = given::generate(&server, "/a", "certificate", first).await;
+    let first = server.generated("/a", "certificate", first).await;
     for same in [
         parameters("WEB.example", "STRAßE ag"),
         parameters("  web.Example", "Straße AG "),
     ] {
-        let kept = given::generate(&server, "/a", "certificate", same).await;
+        let kept = server.generated("/a", "certificate", same).await;
         assert_eq!(kept["id"], first["id"]);
     }
     let mut folded = parameters("web.example", "straße ag");
@@ -161,13 +161,13 @@ async fn converge_ignores_case_and_outer_blanks_of_the_subject() {
     ] {
         folded[field] = json!(text);
     }
-    let kept = given::generate(&server, "/a", "certificate", folded).await;
+    let kept = server.generated("/a", "certificate", folded).await;
     assert_eq!(kept["id"], first["id"]);
     for other in [
         parameters("web.Example", "Straße  AG"),
         parameters("web2.Example", "Straße AG"),
     ] {
-        let written = given::generate(&server, "/a", "certificate", other).await;
+        let written = server.generated("/a", "certificate", other).await;
         assert_ne!(written["id"], first["id"]);
     }
 }
@@ -176,53 +176,45 @@ async fn converge_ignores_case_and_outer_blanks_of_the_subject() {
 async fn converge_folds_the_subject_of_a_set_certificate_too() {
     let server = Server::reused().await;
     let made = external_certificates::self_signed_leaf("Web.Example");
-    let value = json!({"certificate": made.certificate, "private_key": made.private_key});
-    let set = given::set(&server, "/a", "certificate", value).await;
+    let set = server.stored("/a", "certificate", made.value()).await;
     let parameters = json!({
         "common_name": " web.EXAMPLE ", "self_sign": true, "duration": external_certificates::DURATION_DAYS,
     });
-    let kept = given::generate(&server, "/a", "certificate", parameters.clone()).await;
+    let kept = server
+        .generated("/a", "certificate", parameters.clone())
+        .await;
     assert_eq!(kept["id"], set["id"]);
     let mut other = parameters;
     other["common_name"] = json!("web.examples");
-    let written = given::generate(&server, "/a", "certificate", other).await;
+    let written = server.generated("/a", "certificate", other).await;
     assert_ne!(written["id"], set["id"]);
 }
 
 #[tokio::test]
 async fn a_credential_without_a_certificate_counts_as_unsigned() {
     let server = Server::reused().await;
-    given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
-    given::generate_certificate(&server, "/leaf", json!({"ca": "/root"})).await;
-    let without = given::set(
-        &server,
-        "/without",
-        "certificate",
-        json!({"ca_name": "/root"}),
-    )
-    .await;
+    server.issued("/root", json!({"is_ca": true})).await;
+    server.issued("/leaf", json!({"ca": "/root"})).await;
+    let value = json!({"ca_name": "/root"});
+    let without = server.stored("/without", "certificate", value).await;
     assert_eq!(without["value"]["certificate"], Value::Null);
     assert_eq!(signs(&server, "/root").await, json!(["/leaf"]));
     assert_eq!(bulk_regenerated(&server, "/root").await, json!(["/leaf"]));
-    assert_eq!(given::versions(&server, "/without").await.len(), 1);
+    assert_eq!(server.versions("/without").await.len(), 1);
 }
 
 #[tokio::test]
 async fn only_versions_with_a_certificate_have_a_signer() {
     let server = Server::reused().await;
-    given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
+    server.issued("/root", json!({"is_ca": true})).await;
     // The newest version has no certificate to regenerate.
-    given::generate_certificate(&server, "/emptied", json!({"ca": "/root"})).await;
-    given::set(
-        &server,
-        "/emptied",
-        "certificate",
-        json!({"ca_name": "/root"}),
-    )
-    .await;
+    server.issued("/emptied", json!({"ca": "/root"})).await;
+    let value = json!({"ca_name": "/root"});
+    server.stored("/emptied", "certificate", value).await;
     // The version with the CA's name has no certificate.
-    given::set(&server, "/own", "certificate", json!({"ca_name": "/root"})).await;
-    given::generate_certificate(&server, "/own", json!({"self_sign": true})).await;
+    let value = json!({"ca_name": "/root"});
+    server.stored("/own", "certificate", value).await;
+    server.issued("/own", json!({"self_sign": true})).await;
     assert_eq!(bulk_regenerated(&server, "/root").await, json!([]));
     let listed = server.get_json("/api/v1/certificates?name=/root").await;
     assert_eq!(listed["certificates"][0]["signs"], json!(["/emptied"]));
@@ -232,17 +224,12 @@ async fn only_versions_with_a_certificate_have_a_signer() {
 async fn a_rotation_adds_no_version_without_a_certificate() {
     let options = Options::default().extra("[certificates]\nconcatenate_cas = true");
     let server = Server::start_with(&options).await;
-    given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
-    given::generate_certificate(&server, "/leaf", json!({"ca": "/root"})).await;
-    given::set(
-        &server,
-        "/without",
-        "certificate",
-        json!({"ca_name": "/root"}),
-    )
-    .await;
+    server.issued("/root", json!({"is_ca": true})).await;
+    server.issued("/leaf", json!({"ca": "/root"})).await;
+    let value = json!({"ca_name": "/root"});
+    server.stored("/without", "certificate", value).await;
     let response = server.regenerate_as_transitional("/root").await;
     response.expect(200);
-    assert_eq!(given::versions(&server, "/leaf").await.len(), 2);
-    assert_eq!(given::versions(&server, "/without").await.len(), 1);
+    assert_eq!(server.versions("/leaf").await.len(), 2);
+    assert_eq!(server.versions("/without").await.len(), 1);
 }

@@ -6,7 +6,6 @@ use keywright_harness::{Options, Server, Shell, Text};
 use serde_json::{Value, json};
 
 use super::{Identity, Openssl, P256};
-use crate::given;
 
 // OpenSSL reads stored certificates and keys, and stored CAs can sign. Malformed DER is among the attacks
 // (`tests/attacks/certificates/`).
@@ -87,8 +86,8 @@ async fn openssl_reads_stored_private_keys_of_any_layout() {
     let server = Server::reused().await;
     let key = openssl.private_key(P256);
     let public_key = openssl.public_key(&key);
-    let sec1 = openssl.run(&["ec", "-in", "key.pem"]);
-    let parameters = openssl.run(&["ecparam", "-name", "prime256v1"]);
+    let sec1 = openssl.run("ec -in key.pem");
+    let parameters = openssl.run("ecparam -name prime256v1");
     let sec1_with_parameters = format!("{parameters}{sec1}");
     for text in strict(&key).into_iter().chain([sec1_with_parameters]) {
         assert_eq!(stored(&server, "private_key", &text).await, text);
@@ -114,9 +113,9 @@ async fn openssl_finds_the_certificate_that_the_server_finds() {
     } = openssl.authority(openssl.private_key(P256), &[]);
     let key = openssl.private_key(P256);
     openssl.write("key.pem", &key);
-    let second = openssl.run(&["req", "-x509", "-key", "key.pem", "-subj", "/CN=second"]);
+    let second = openssl.run("req -x509 -key key.pem -subj /CN=second");
     openssl.write("second.pem", &second);
-    let trusted = openssl.run(&["x509", "-in", "second.pem", "-trustout"]);
+    let trusted = openssl.run("x509 -in second.pem -trustout");
     trusted.assert_contains("BEGIN TRUSTED CERTIFICATE");
     let unknown = "-----BEGIN X-----\nAQI=\n-----END X-----\n";
     let mismatched = "-----BEGIN X-----\nAQI=\n-----END Y-----\n";
@@ -136,7 +135,7 @@ async fn openssl_finds_the_certificate_that_the_server_finds() {
         (format!("{first}{unfinished}"), Some(first.clone())),
     ] {
         let value = json!({"ca": text, "certificate": text, "private_key": private_key});
-        let response = given::set(&server, "/a", "certificate", value).await;
+        let response = server.stored("/a", "certificate", value).await;
         for field in ["ca", "certificate"] {
             let stored = response["value"][field].as_str().unwrap();
             assert_eq!(stored, expected.as_ref().unwrap_or(&text));
@@ -178,7 +177,7 @@ async fn certificates_are_checked_in_the_brief_plugin_lane() {
     let server = Server::start_with(&Options::default().watched()).await;
     let root = openssl.authority(openssl.private_key(P256), &[]);
     let leaf = openssl.leaf_of(&root, &[]);
-    let value = json!({"certificate": root.certificate, "private_key": root.private_key});
+    let value = root.value();
     server.stored("/root", "certificate", value).await;
     let mut runs = runs_in_brief_lane(&server).await;
     for (value, more) in [
@@ -260,7 +259,7 @@ async fn generate_largest(server: &Server, name: &str, signer: &Value) -> Value 
 async fn the_largest_generated_certificates_can_be_set() {
     let server = Server::reused().await;
     let root = json!({"common_name": "root", "is_ca": true, "key_type": "ed25519"});
-    given::generate(&server, "/root", "certificate", root).await;
+    server.generated("/root", "certificate", root).await;
     let leaf = generate_largest(&server, "/leaf", &json!({"ca": "/root"})).await;
     let lone = generate_largest(&server, "/lone", &json!({"self_sign": true})).await;
     let authority = generate_largest(&server, "/authority", &json!({"is_ca": true})).await;
@@ -279,11 +278,11 @@ async fn the_largest_generated_certificates_can_be_set() {
         "certificate": leaf["value"]["certificate"],
         "private_key": leaf["value"]["private_key"],
     });
-    let stored = given::set(&server, "/leaf", "certificate", by_name).await;
+    let stored = server.stored("/leaf", "certificate", by_name).await;
     assert_eq!(stored["value"], leaf["value"]);
 
     let shell = Shell::of(&server);
-    shell.run(&["export", "--file", "all.yml"]).expect(0);
+    shell.run("export --file all.yml").expect(0);
     let target = Server::reused().await;
     let file = shell.file("all.yml");
     Shell::of(&target)
@@ -304,14 +303,14 @@ async fn the_largest_generated_certificates_can_be_set() {
 async fn a_certificate_beyond_the_limit_of_a_value_is_413() {
     let server = Server::reused().await;
     let root = json!({"common_name": "root", "is_ca": true, "key_type": "ed25519"});
-    let root = given::generate(&server, "/root", "certificate", root).await;
+    let root = server.generated("/root", "certificate", root).await;
     let certificate = root["value"]["certificate"].as_str().unwrap();
     for field in ["ca", "certificate"] {
         let value =
             |text: &str| json!({"ca": null, "certificate": null, "private_key": null, field: text});
         let frame = value(certificate).to_string().len();
         let longest = format!("{certificate}{}", "x".repeat(VALUE_BYTES_MAX - frame));
-        given::set(&server, "/a", "certificate", value(&longest)).await;
+        server.stored("/a", "certificate", value(&longest)).await;
         let too_long = value(&format!("{longest}x"));
         let response = server.set("/a", "certificate", too_long).await;
         response.expect(413).error();

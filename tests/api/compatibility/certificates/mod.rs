@@ -6,7 +6,8 @@ mod signatures;
 
 use std::{fs, path::Path, process::Command};
 
-use keywright_harness::{Commanded, is_available};
+use keywright_harness::{Arguments, Commanded, is_available};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// A folder in which `openssl` works.
@@ -18,6 +19,16 @@ struct Identity {
     private_key: String,
 }
 
+impl Identity {
+    fn value(&self) -> Value {
+        json!({"certificate": self.certificate, "private_key": self.private_key})
+    }
+
+    fn public(&self) -> Value {
+        json!({"certificate": self.certificate})
+    }
+}
+
 impl Openssl {
     /// Returns `None` if the program is not installed.
     fn available() -> Option<Self> {
@@ -25,15 +36,15 @@ impl Openssl {
     }
 
     /// Runs the program in the folder.
-    fn try_run(&self, arguments: &[&str]) -> Commanded {
+    fn try_run(&self, arguments: &(impl Arguments + ?Sized)) -> Commanded {
         let mut command = Command::new("openssl");
-        command.args(arguments).current_dir(self.0.path());
+        command.args(arguments.list()).current_dir(self.0.path());
         Commanded::finish(&mut command, "")
     }
 
     /// Runs the program in the folder, and returns its output.
     #[track_caller]
-    fn run(&self, arguments: &[&str]) -> String {
+    fn run(&self, arguments: &(impl Arguments + ?Sized)) -> String {
         self.try_run(arguments).expect(0).output
     }
 
@@ -69,20 +80,8 @@ impl Openssl {
         let private_key = self.private_key(P256);
         self.write("ca.pem", &authority.certificate);
         self.write("ca.key", &authority.private_key);
-        self.run(&[
-            "req", "-new", "-key", "key.pem", "-subj", "/CN=leaf", "-out", "leaf.csr",
-        ]);
-        let sign = [
-            "x509",
-            "-req",
-            "-in",
-            "leaf.csr",
-            "-CA",
-            "ca.pem",
-            "-CAkey",
-            "ca.key",
-            "-CAcreateserial",
-        ];
+        self.run("req -new -key key.pem -subj /CN=leaf -out leaf.csr");
+        let sign = "x509 -req -in leaf.csr -CA ca.pem -CAkey ca.key -CAcreateserial".list();
         Identity {
             certificate: self.run(&[&sign, options].concat()),
             private_key,
@@ -94,27 +93,19 @@ impl Openssl {
     fn assert_verified(&self, ca: &str, certificate: &str) {
         self.write("verified-ca.pem", ca);
         self.write("verified.pem", certificate);
-        self.run(&[
-            "verify",
-            "-auth_level",
-            "0",
-            "-partial_chain",
-            "-CAfile",
-            "verified-ca.pem",
-            "verified.pem",
-        ]);
+        self.run("verify -auth_level 0 -partial_chain -CAfile verified-ca.pem verified.pem");
     }
 
     /// Returns the subject of the first certificate that the program finds in a text.
     fn subject(&self, pem: &str) -> String {
         self.write("certificate.pem", pem);
-        self.run(&["x509", "-in", "certificate.pem", "-noout", "-subject"])
+        self.run("x509 -in certificate.pem -noout -subject")
     }
 
     /// Returns the public half of the private key that the program finds in a text.
     fn public_key(&self, pem: &str) -> String {
         self.write("private.pem", pem);
-        self.run(&["pkey", "-in", "private.pem", "-pubout"])
+        self.run("pkey -in private.pem -pubout")
     }
 }
 

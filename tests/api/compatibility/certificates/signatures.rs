@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 use super::{Identity, Openssl, P256, rsa_8192};
 use crate::{
     certificates::Certificate,
-    given,
     keys::{certificate_key_bits, public_key_bits},
 };
 
@@ -31,9 +30,9 @@ async fn assert_verified(
 ) {
     let leaf = openssl.leaf_of(authority, options);
     openssl.assert_verified(&authority.certificate, &leaf.certificate);
-    let stored =
-        json!({"certificate": authority.certificate, "private_key": authority.private_key});
-    server.stored("/root", "certificate", stored).await;
+    server
+        .stored("/root", "certificate", authority.value())
+        .await;
     for value in [
         json!({"ca": authority.certificate, "certificate": leaf.certificate}),
         json!({"ca_name": "/root", "certificate": leaf.certificate}),
@@ -174,8 +173,7 @@ async fn an_algorithm_that_is_not_supported_is_named() {
             assert!(error.starts_with(&words), "{error}");
         }
         // Without the CA there is no signature to verify.
-        let alone = json!({"certificate": leaf.certificate, "private_key": leaf.private_key});
-        server.stored("/leaf", "certificate", alone).await;
+        server.stored("/leaf", "certificate", leaf.value()).await;
     }
 }
 
@@ -294,10 +292,10 @@ async fn a_certificate_of_1024_bits_is_accepted_with_a_warning() {
         let short = openssl.authority(rsa(&openssl, bits), &[]);
         let traditional = {
             openssl.write("key.pem", &short.private_key);
-            openssl.run(&["pkey", "-in", "key.pem", "-traditional"])
+            openssl.run("pkey -in key.pem -traditional")
         };
         for (field, value) in [
-            ("certificate", json!({"certificate": short.certificate})),
+            ("certificate", short.public()),
             ("ca", json!({"ca": short.certificate})),
             ("pkcs8", json!({"private_key": short.private_key})),
             ("pkcs1", json!({"private_key": traditional})),
@@ -324,8 +322,8 @@ async fn a_version_of_1024_bits_is_added_with_a_warning() {
     };
     let server = Server::start().await;
     let short = openssl.authority(rsa(&openssl, 1024), &[]);
-    let value = json!({"certificate": short.certificate});
-    given::set(&server, "/a", "certificate", value.clone()).await;
+    let value = short.public();
+    server.stored("/a", "certificate", value.clone()).await;
     let certificate = Certificate::named(&server, "/a").await;
     let response = certificate.add_version(json!({"value": value})).await;
     response.expect(200);
@@ -342,7 +340,7 @@ async fn a_certificate_of_fewer_than_1024_bits_is_400() {
         let short = openssl.authority(rsa(&openssl, bits), &["-sha256"]);
         for (value, words) in [
             (
-                json!({"certificate": short.certificate}),
+                short.public(),
                 "certificate has an RSA key of fewer than 1024 bits",
             ),
             (
@@ -369,8 +367,7 @@ async fn a_ca_of_1024_bits_signs() {
     let server = Server::reused().await;
     for bits in [1024, 2047] {
         let short = openssl.authority(rsa(&openssl, bits), &[]);
-        let value = json!({"certificate": short.certificate, "private_key": short.private_key});
-        server.stored("/root", "certificate", value).await;
+        server.stored("/root", "certificate", short.value()).await;
         let leaf = json!({"ca": "/root", "common_name": "leaf"});
         let leaf = server
             .generate_in_mode("overwrite", "/leaf", "certificate", leaf)
@@ -440,19 +437,16 @@ async fn generated_keys_have_at_least_2048_bits() {
         response.expect_error(400, "key_length");
     }
     let short = openssl.authority(rsa(&openssl, 1024), &[]);
-    let value = json!({"certificate": short.certificate, "private_key": short.private_key});
-    given::set(&server, "/certificate", "certificate", value).await;
+    let value = short.value();
+    server.stored("/certificate", "certificate", value).await;
     let regenerated = server.regenerated("/certificate").await;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    assert_eq!(
-        certificate_key_bits(&text(&regenerated["value"]["certificate"])),
-        2048
-    );
+    let actual = certificate_key_bits(&text(&regenerated["value"]["certificate"]));
+    assert_eq!(actual, 2048);
     let public_key = openssl.public_key(&short.private_key);
-    given::set(&server, "/rsa", "rsa", json!({"public_key": public_key})).await;
+    let value = json!({"public_key": public_key});
+    server.stored("/rsa", "rsa", value).await;
     let regenerated = server.regenerated("/rsa").await;
-    assert_eq!(
-        public_key_bits(&text(&regenerated["value"]["public_key"])),
-        2048
-    );
+    let actual = public_key_bits(&text(&regenerated["value"]["public_key"]));
+    assert_eq!(actual, 2048);
 }

@@ -1,13 +1,10 @@
 //! The contents of a generated certificate and its response.
 
-use keywright_harness::Server;
+use keywright_harness::{QUICK_KEY, Server};
 use serde_json::{Value, json};
 use x509_parser::der_parser::asn1_rs::Tag;
 
-use crate::{
-    given::{QUICK_KEY, generate_certificate},
-    keys::with_certificate,
-};
+use crate::keys::with_certificate;
 
 fn pem(version: &Value) -> &str {
     version["value"]["certificate"].as_str().unwrap()
@@ -16,12 +13,8 @@ fn pem(version: &Value) -> &str {
 #[tokio::test]
 async fn the_flags_describe_the_generated_certificate() {
     let server = Server::reused().await;
-    generate_certificate(
-        &server,
-        "/root",
-        json!({"common_name": "root", "is_ca": true}),
-    )
-    .await;
+    let contents = json!({"common_name": "root", "is_ca": true});
+    server.issued("/root", contents).await;
     for (name, parameters, is_authority, is_self_signed) in [
         (
             "/i",
@@ -48,7 +41,7 @@ async fn the_flags_describe_the_generated_certificate() {
             true,
         ),
     ] {
-        let version = generate_certificate(&server, name, parameters).await;
+        let version = server.issued(name, parameters).await;
         assert_eq!(version["certificate_authority"], is_authority, "{name}");
         assert_eq!(version["self_signed"], is_self_signed, "{name}");
         assert_eq!(version["generated"], true, "{name}");
@@ -77,7 +70,7 @@ async fn each_key_usage_sets_its_own_bit() {
     {
         let name = format!("/{usage}");
         let parameters = json!({"key_type": "rsa", "self_sign": true, "key_usage": [usage]});
-        let version = generate_certificate(&server, &name, parameters).await;
+        let version = server.issued(&name, parameters).await;
         with_certificate(pem(&version), |certificate| {
             let found = certificate.key_usage().unwrap().unwrap();
             assert!(found.critical);
@@ -89,17 +82,17 @@ async fn each_key_usage_sets_its_own_bit() {
 #[tokio::test]
 async fn validity_begins_now_and_lasts_exactly_the_requested_days() {
     let server = Server::reused().await;
-    generate_certificate(
-        &server,
-        "/root",
-        json!({"common_name": "root", "is_ca": true, "duration": 2}),
-    )
-    .await;
+    server
+        .issued(
+            "/root",
+            json!({"common_name": "root", "is_ca": true, "duration": 2}),
+        )
+        .await;
     for duration in [1, 365, 3_650] {
         let name = format!("/{duration}");
         let parameters = json!({"common_name": "leaf", "ca": "/root", "duration": duration});
         let before = chrono::Utc::now().timestamp();
-        let version = generate_certificate(&server, &name, parameters).await;
+        let version = server.issued(&name, parameters).await;
         let after = chrono::Utc::now().timestamp();
         with_certificate(pem(&version), |certificate| {
             let validity = certificate.validity();
@@ -169,7 +162,7 @@ async fn only_given_subject_fields_appear_in_the_specified_order() {
     for (field, _) in FIELDS.iter().rev() {
         all[*field] = json!(if *field == "country" { "AT" } else { field });
     }
-    let version = generate_certificate(&server, "/all", all).await;
+    let version = server.issued("/all", all).await;
     let expected = FIELDS.map(|(field, oid)| match field {
         "country" => (oid.to_owned(), Tag::PrintableString, "AT".to_owned()),
         _ => (oid.to_owned(), Tag::Utf8String, field.to_owned()),
@@ -177,7 +170,7 @@ async fn only_given_subject_fields_appear_in_the_specified_order() {
     assert_eq!(attributes(&version), expected);
 
     let two = json!({"self_sign": true, "locality": "Graz", "common_name": "", "country": "AT"});
-    let version = generate_certificate(&server, "/two", two).await;
+    let version = server.issued("/two", two).await;
     let texts = attributes(&version).into_iter().map(|(.., text)| text);
     assert_eq!(texts.collect::<Vec<_>>(), ["AT", "Graz"]);
 }

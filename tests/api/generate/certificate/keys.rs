@@ -7,7 +7,6 @@ use x509_parser::extensions::ParsedExtension;
 
 use crate::{
     external_certificates::{authority, authority_changed, authority_with},
-    given::{self, generate_certificate},
     keys::{assert_is_pem, with_certificate},
 };
 
@@ -15,10 +14,9 @@ use crate::{
 async fn a_ca_without_its_private_key_cannot_sign() {
     let server = Server::reused().await;
     let root = authority("root");
-    let value = json!({"certificate": root.certificate});
-    server.stored("/root", "certificate", value).await;
+    server.stored("/root", "certificate", root.public()).await;
     let key_alone = json!({"private_key": root.private_key});
-    given::set(&server, "/key", "certificate", key_alone).await;
+    server.stored("/key", "certificate", key_alone).await;
     for ca in ["/root", "/key"] {
         let parameters = json!({"common_name": "leaf", "ca": ca});
         let response = server.generate("/a", "certificate", parameters).await;
@@ -30,11 +28,11 @@ async fn a_ca_without_its_private_key_cannot_sign() {
 async fn the_ca_name_matches_without_slash_and_in_any_casing() {
     let server = Server::reused().await;
     let root = json!({"common_name": "root", "is_ca": true});
-    let root = given::generate(&server, "/Path/Root", "certificate", root).await;
+    let root = server.generated("/Path/Root", "certificate", root).await;
     let mut made = None;
     for ca in ["/Path/Root", "Path/Root", "path/ROOT"] {
         let parameters = json!({"common_name": "leaf", "ca": ca});
-        let leaf = given::generate(&server, "/leaf", "certificate", parameters).await;
+        let leaf = server.generated("/leaf", "certificate", parameters).await;
         assert_eq!(leaf["value"]["ca"], root["value"]["certificate"]);
         let first = made.get_or_insert_with(|| leaf["id"].clone());
         assert_eq!(&leaf["id"], first, "{ca}");
@@ -45,9 +43,9 @@ async fn the_ca_name_matches_without_slash_and_in_any_casing() {
 async fn a_leaf_may_outlive_its_ca() {
     let server = Server::reused().await;
     let root = json!({"common_name": "root", "is_ca": true, "duration": 1});
-    let root = given::generate(&server, "/root", "certificate", root).await;
+    let root = server.generated("/root", "certificate", root).await;
     let leaf = json!({"common_name": "leaf", "ca": "/root", "duration": 3_650});
-    let leaf = given::generate(&server, "/leaf", "certificate", leaf).await;
+    let leaf = server.generated("/leaf", "certificate", leaf).await;
     assert!(leaf["expiry_date"].as_str() > root["expiry_date"].as_str());
 }
 
@@ -64,8 +62,7 @@ async fn leaves_copy_the_encoded_name_and_key_id_of_a_set_ca() {
         name.push(DnType::LocalityName, old);
         parameters.key_identifier_method = KeyIdMethod::PreSpecified(key_identifier.clone());
     });
-    let value = json!({"certificate": root.certificate, "private_key": root.private_key});
-    server.stored("/root", "certificate", value).await;
+    server.stored("/root", "certificate", root.value()).await;
     let parameters = json!({"common_name": "leaf", "ca": "/root", "key_type": "ecdsa-p256"});
     let made = server.generated("/leaf", "certificate", parameters).await;
     let regenerated = server.regenerated("/leaf").await;
@@ -88,9 +85,9 @@ async fn leaves_copy_the_encoded_name_and_key_id_of_a_set_ca() {
 #[tokio::test]
 async fn a_ca_never_falls_back_to_an_older_version_to_sign() {
     let server = Server::reused().await;
-    generate_certificate(&server, "/root", json!({"is_ca": true})).await;
+    server.issued("/root", json!({"is_ca": true})).await;
     let without_key = json!({"certificate": authority("root").certificate});
-    given::set(&server, "/root", "certificate", without_key).await;
+    server.stored("/root", "certificate", without_key).await;
     let leaf = json!({"common_name": "leaf", "ca": "/root"});
     let response = server.generate("/leaf", "certificate", leaf).await;
     response.expect(400).error();
@@ -166,8 +163,7 @@ async fn a_set_ca_of_every_key_type_signs() {
         ("Ed25519", &rcgen::PKCS_ED25519),
     ] {
         let root = authority_with("root", algorithm);
-        let value = json!({"certificate": root.certificate, "private_key": root.private_key});
-        server.stored("/root", "certificate", value).await;
+        server.stored("/root", "certificate", root.value()).await;
         let parameters = json!({"common_name": "leaf", "ca": "/root"});
         let leaf = generate(&server, "/leaf", parameters).await;
         assert_eq!(leaf.status, 200, "{what}: {}", leaf.body);

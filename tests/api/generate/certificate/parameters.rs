@@ -1,10 +1,10 @@
 //! Accepted parameters.
 
-use keywright_harness::{Response, Server, Text};
+use keywright_harness::{QUICK_KEY, Response, Server, Text};
 use serde_json::{Value, json};
 use x509_parser::extensions::GeneralName;
 
-use crate::{given::QUICK_KEY, keys::with_certificate};
+use crate::keys::with_certificate;
 
 /// Returns parameters of a self-signed leaf, with one added or replaced.
 fn with(parameter: &str, value: Value) -> Value {

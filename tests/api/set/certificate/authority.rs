@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use crate::{
     certificates::Certificate,
     external_certificates::{Signing, authority, authority_for_days, self_signed_leaf},
-    given,
 };
 
 async fn refused(server: &Server, value: Value) -> String {
@@ -25,7 +24,7 @@ async fn a_ca_that_signed_the_certificate_is_kept_unchanged() {
     let value = json!({
         "ca": root.certificate, "certificate": leaf.certificate, "private_key": leaf.private_key,
     });
-    let response = given::set(&server, "/a", "certificate", value.clone()).await;
+    let response = server.stored("/a", "certificate", value.clone()).await;
     assert_eq!(response["value"], value);
 }
 
@@ -61,11 +60,12 @@ async fn ca_name_selects_the_certificate_of_the_stored_ca() {
     let server = Server::reused().await;
     let root = authority("root");
     let leaf = root.sign_leaf("leaf");
-    let stored = json!({"certificate": root.certificate});
-    given::set(&server, "/Path/Root", "certificate", stored).await;
+    server
+        .stored("/Path/Root", "certificate", root.public())
+        .await;
     for ca_name in ["/Path/Root", "Path/Root", "/path/ROOT"] {
         let value = json!({"ca_name": ca_name, "certificate": leaf.certificate});
-        let response = given::set(&server, "/a", "certificate", value).await;
+        let response = server.stored("/a", "certificate", value).await;
         let expected = json!({
             "ca": root.certificate, "certificate": leaf.certificate, "private_key": null,
         });
@@ -89,8 +89,7 @@ async fn a_ca_name_without_a_certificate_is_404_and_names_the_ca() {
 async fn a_ca_name_of_a_certificate_that_is_not_a_ca_is_400() {
     let server = Server::reused().await;
     let lone = self_signed_leaf("lone");
-    let stored = json!({"certificate": lone.certificate});
-    server.stored("/lone", "certificate", stored).await;
+    server.stored("/lone", "certificate", lone.public()).await;
     let leaf = authority("root").sign_leaf("leaf");
     let value = json!({"ca_name": "/lone", "certificate": leaf.certificate});
     let error = refused(&server, value).await;
@@ -101,15 +100,12 @@ async fn a_ca_name_of_a_certificate_that_is_not_a_ca_is_400() {
 async fn a_stored_ca_that_did_not_sign_is_400_with_another_message() {
     let server = Server::reused().await;
     let other = authority("other");
-    let stored = json!({"certificate": other.certificate});
-    given::set(&server, "/other", "certificate", stored).await;
+    server.stored("/other", "certificate", other.public()).await;
     let leaf = authority("root").sign_leaf("leaf");
     let by_name = json!({"ca_name": "/other", "certificate": leaf.certificate});
     let by_value = json!({"ca": other.certificate, "certificate": leaf.certificate});
-    assert_ne!(
-        refused(&server, by_name).await,
-        refused(&server, by_value).await
-    );
+    let actual = refused(&server, by_name).await;
+    assert_ne!(actual, refused(&server, by_value).await);
 }
 
 #[tokio::test]
@@ -117,8 +113,7 @@ async fn only_the_newest_version_of_a_stored_ca_is_tried() {
     let server = Server::reused().await;
     let (old, new) = (authority("root"), authority("root"));
     for root in [&old, &new] {
-        let stored = json!({"certificate": root.certificate});
-        server.stored("/root", "certificate", stored).await;
+        server.stored("/root", "certificate", root.public()).await;
     }
     let by_old = old.sign_leaf("leaf");
     refused(
@@ -128,7 +123,7 @@ async fn only_the_newest_version_of_a_stored_ca_is_tried() {
     .await;
     let by_new = new.sign_leaf("leaf");
     let value = json!({"ca_name": "/root", "certificate": by_new.certificate});
-    let response = given::set(&server, "/a", "certificate", value).await;
+    let response = server.stored("/a", "certificate", value).await;
     assert_eq!(response["value"]["ca"], new.certificate);
 }
 
@@ -136,18 +131,17 @@ async fn only_the_newest_version_of_a_stored_ca_is_tried() {
 async fn a_transitional_version_of_a_stored_ca_is_not_tried() {
     let server = Server::reused().await;
     let (active, transitional) = (authority("root"), authority("root"));
-    let stored = json!({"certificate": active.certificate});
-    let root = Certificate::set(&server, "/root", stored.clone()).await;
-    let next = json!({"certificate": transitional.certificate});
-    Certificate::set(&server, "/root", next).await;
+    let root = Certificate::set(&server, "/root", active.public()).await;
+    Certificate::set(&server, "/root", transitional.public()).await;
     let by_active = active.sign_leaf("leaf").certificate;
     let by_transitional = transitional.sign_leaf("leaf").certificate;
     let by_name = |certificate: &str| json!({"ca_name": "/root", "certificate": certificate});
     root.move_transitional(json!("latest")).await.expect(200);
     let error = refused(&server, by_name(&by_transitional)).await;
     error.assert_contains("ca_name");
-    let response = server.set("/a", "certificate", by_name(&by_active)).await;
-    let response = response.expect(200).json();
+    let response = server
+        .stored("/a", "certificate", by_name(&by_active))
+        .await;
     assert_eq!(response["value"]["ca"], active.certificate);
     // Without the flag, it is the newest version, so it is tried.
     root.move_transitional(Value::Null).await.expect(200);
@@ -168,7 +162,7 @@ async fn a_stored_ca_needs_an_active_version_with_a_certificate() {
     Certificate::set(&server, "/root", without).await;
     refused(&server, by_name.clone()).await;
     server.delete("/api/v1/data?name=/root").await.expect(204);
-    let stored = json!({"certificate": root.certificate});
+    let stored = root.public();
     let stored = Certificate::set(&server, "/root", stored).await;
     stored.move_transitional(json!("latest")).await.expect(200);
     let response = server.set("/a", "certificate", by_name.clone()).await;
@@ -193,8 +187,7 @@ async fn a_ca_name_without_other_fields_is_checked() {
 async fn an_empty_ca_next_to_a_ca_name_is_ignored() {
     let server = Server::reused().await;
     let root = authority("root");
-    let stored = json!({"certificate": root.certificate});
-    server.stored("/root", "certificate", stored).await;
+    server.stored("/root", "certificate", root.public()).await;
     for empty in [json!(""), Value::Null] {
         let leaf = root.sign_leaf("leaf").certificate;
         let value = json!({"ca": empty, "ca_name": "/root", "certificate": leaf});
@@ -207,7 +200,7 @@ async fn an_empty_ca_next_to_a_ca_name_is_ignored() {
 async fn an_expired_ca_still_verifies_signatures() {
     let server = Server::reused().await;
     let root = authority_for_days("root", 1);
-    let stored = json!({"certificate": root.certificate});
+    let stored = root.public();
     let stored = server.set("/root", "certificate", stored).await;
     assert_eq!(
         stored.expect(200).json()["expiry_date"],

@@ -1,7 +1,7 @@
 //! The fields of a set certificate.
 
 use chrono::DateTime;
-use keywright_harness::Server;
+use keywright_harness::{Server, Text};
 use rcgen::{PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ECDSA_P521_SHA512, PKCS_ED25519};
 use serde_json::{Value, json};
 
@@ -10,7 +10,6 @@ use crate::{
         Signing, another_private_key, authority, authority_encoded_differently, self_signed_leaf,
         self_signed_leaf_with,
     },
-    given,
     keys::with_certificate,
 };
 
@@ -23,8 +22,7 @@ const VERSION_1: &str = include_str!("made_by_openssl/version-1.pem");
 async fn any_one_of_the_four_fields_is_enough() {
     let server = Server::reused().await;
     let root = authority("root");
-    let stored = json!({"certificate": root.certificate});
-    server.stored("/root", "certificate", stored).await;
+    server.stored("/root", "certificate", root.public()).await;
     let key = another_private_key();
     let absent = Value::Null;
     for (given, ca, certificate, private_key) in [
@@ -53,7 +51,7 @@ async fn any_one_of_the_four_fields_is_enough() {
             json!(key),
         ),
     ] {
-        let response = given::set(&server, "/a", "certificate", given.clone()).await;
+        let response = server.stored("/a", "certificate", given.clone()).await;
         let expected = json!({"ca": ca, "certificate": certificate, "private_key": private_key});
         assert_eq!(response["value"], expected);
         let expires = given.get("certificate").is_some();
@@ -85,7 +83,7 @@ async fn empty_strings_and_nulls_are_absent_fields() {
         let value = json!({
             "ca": empty, "ca_name": empty, "certificate": leaf.certificate, "private_key": empty,
         });
-        let response = given::set(&server, "/a", "certificate", value).await;
+        let response = server.stored("/a", "certificate", value).await;
         let expected = json!({"ca": null, "certificate": leaf.certificate, "private_key": null});
         assert_eq!(response["value"], expected);
     }
@@ -95,8 +93,7 @@ async fn empty_strings_and_nulls_are_absent_fields() {
 async fn ca_and_ca_name_together_are_400() {
     let server = Server::reused().await;
     let root = authority("root");
-    let stored = json!({"certificate": root.certificate});
-    server.stored("/root", "certificate", stored).await;
+    server.stored("/root", "certificate", root.public()).await;
     let value = json!({
         "certificate": root.sign_leaf("leaf").certificate,
         "ca": root.certificate,
@@ -150,7 +147,7 @@ async fn only_the_first_certificate_of_a_bundle_is_used() {
     for rest in [root.certificate.as_str(), "text\n"] {
         let bundle = format!("{}{rest}", leaf.certificate);
         let value = json!({"certificate": bundle, "private_key": leaf.private_key});
-        let response = given::set(&server, "/a", "certificate", value).await;
+        let response = server.stored("/a", "certificate", value).await;
         assert_eq!(response["value"]["certificate"], bundle);
         assert_eq!(response["certificate_authority"], false);
     }
@@ -167,7 +164,7 @@ async fn response_fields_inside_the_value_are_ignored() {
         "certificate_authority": true,
         "generated": true,
     });
-    let response = given::set(&server, "/a", "certificate", value).await;
+    let response = server.stored("/a", "certificate", value).await;
     for claim in [
         "transitional",
         "self_signed",
@@ -183,9 +180,8 @@ async fn a_value_over_64_kib_is_413() {
     let server = Server::reused().await;
     let padding = "\n".repeat(65_536);
     let private_key = format!("{}{padding}", another_private_key());
-    let response = server
-        .set("/a", "certificate", json!({"private_key": private_key}))
-        .await;
+    let value = json!({"private_key": private_key});
+    let response = server.set("/a", "certificate", value).await;
     response.expect(413).error();
     assert!(server.versions("/a").await.is_empty());
 }
@@ -276,11 +272,7 @@ async fn an_unreadable_key_is_400_with_or_without_a_certificate() {
         ] {
             let response = server.set("/a", "certificate", value).await;
             assert_eq!(response.status, 400, "{what}: {}", response.body);
-            assert!(
-                response.error().contains("private_key"),
-                "{what}: {}",
-                response.body
-            );
+            response.error().assert_contains("private_key");
             assert!(!response.body.contains(private_key), "{what}");
         }
     }
@@ -289,11 +281,7 @@ async fn an_unreadable_key_is_400_with_or_without_a_certificate() {
 // The response fields of a set certificate.
 
 async fn set(server: &Server, value: Value) -> Value {
-    server
-        .set("/a", "certificate", value)
-        .await
-        .expect(200)
-        .json()
+    server.stored("/a", "certificate", value).await
 }
 
 #[tokio::test]
@@ -333,7 +321,7 @@ async fn the_flags_are_read_from_the_certificate() {
 async fn a_root_keeps_the_ca_that_was_sent() {
     let server = Server::reused().await;
     let root = authority("root");
-    let without = set(&server, json!({"certificate": root.certificate})).await;
+    let without = set(&server, root.public()).await;
     assert_eq!(without["value"]["ca"], Value::Null);
     let with = json!({"certificate": root.certificate, "ca": root.certificate});
     let with = set(&server, with).await;
@@ -358,7 +346,7 @@ async fn a_certificate_of_x509_version_1_is_accepted() {
 async fn a_set_certificate_has_no_generation_details() {
     let server = Server::reused().await;
     let root = authority("root");
-    let response = set(&server, json!({"certificate": root.certificate})).await;
+    let response = set(&server, root.public()).await;
     for detail in [
         "duration_overridden",
         "duration_used",
@@ -374,8 +362,7 @@ async fn a_set_certificate_has_no_generation_details() {
 async fn an_rsa_key_with_a_composite_factor_is_400() {
     let server = Server::reused().await;
     let key = include_str!("../../../keys/rsa-composite.pem");
-    let response = server
-        .set("/a", "certificate", json!({"private_key": key}))
-        .await;
+    let value = json!({"private_key": key});
+    let response = server.set("/a", "certificate", value).await;
     response.expect_error(400, "private_key is malformed: its signatures are wrong");
 }
