@@ -184,7 +184,7 @@ async fn a_missing_database_is_not_replaced_by_an_empty_one() {
     for end in ["-wal", "-shm"] {
         fs::remove_file(file(end)).unwrap();
     }
-    let refused = run_command(directory.path(), &["keys", "rotate"]).expect(1);
+    let refused = run_command(directory.path(), "keys rotate").expect(1);
     refused.errors.assert_contains("there is no database at");
     let server = Server::start_in(directory, &options()).await;
     server.get("/api/v1/data?name=/a").await.expect(404);
@@ -328,11 +328,7 @@ async fn a_key_warns_at_half_its_limit_and_stops_at_its_limit() {
     for encryptions in [most - 1_023, i64::MAX.unsigned_abs()] {
         set_encryptions(&server, encryptions).await;
         let refused = server.set("/a", "value", json!("v")).await.expect(503);
-        assert!(
-            refused.error().contains("activate a new key"),
-            "{}",
-            refused.body
-        );
+        refused.error().assert_contains("activate a new key");
         assert!(refused.header("retry-after").is_some());
         assert_eq!(encryptions_of_key(&server).await, encryptions);
     }
@@ -353,11 +349,11 @@ async fn a_key_warns_at_half_its_limit_and_stops_at_its_limit() {
     assert_eq!(set(&server, "/a", "w").await, 200);
     assert_eq!(encryptions_of_key(&server).await, half);
     assert!(server.log().contains(warning));
-    let status = server.run_command(&["keys", "status", "--json"]).expect(0);
+    let status = server.run_command("keys status --json").expect(0);
     let status = status.json();
     assert_eq!(status["keys"][0]["encryptions"], json!(half));
     assert_eq!(status["encryptions_max"], json!(most));
-    let table = server.run_command(&["keys", "status"]).expect(0);
+    let table = server.run_command("keys status").expect(0);
     table.output.assert_contains("configure a new active key");
     let scrape = server.scrape().await;
     let measured = scrape.sum("keywright_encryption_key_encryptions", &[]);
@@ -401,7 +397,7 @@ async fn an_export_follows_a_symbolic_link_only_with_force() {
     for target in ["theirs", "absent", "chain", "folder/file"] {
         let link = shell.file("export.yml");
         symlink(elsewhere(target), &link).unwrap();
-        let refused = shell.run(&["export", "--file", "export.yml"]).expect(1);
+        let refused = shell.run("export --file export.yml").expect(1);
         refused
             .errors
             .assert_contains("is a symbolic link; use --force");
@@ -413,12 +409,10 @@ async fn an_export_follows_a_symbolic_link_only_with_force() {
         assert!(!elsewhere(target).exists());
     }
     symlink(elsewhere("absent"), shell.file("export.yml")).unwrap();
-    shell
-        .run(&["export", "--file", "export.yml", "--force"])
-        .expect(0);
+    shell.run("export --file export.yml --force").expect(0);
     let followed = fs::read_to_string(elsewhere("absent")).unwrap();
     followed.assert_contains("secret");
     // `/dev/stdout` is a symbolic link, too, but does not need `--force`.
-    let piped = shell.run(&["export", "--file", "/dev/stdout"]).expect(0);
+    let piped = shell.run("export --file /dev/stdout").expect(0);
     piped.output.assert_contains("secret");
 }

@@ -112,10 +112,8 @@ async fn an_actor_past_its_limit_of_unread_responses_is_refused() {
         for status in [200, 200, 429] {
             let response = actor.get_without_reading(path).await;
             assert_eq!(response.status(), status, "{response:?}");
-            assert_eq!(
-                response.headers().contains_key("retry-after"),
-                status == 429
-            );
+            let actual = response.headers().contains_key("retry-after");
+            assert_eq!(actual, status == 429);
             unread.push(response);
         }
         // A small response does not count.
@@ -355,10 +353,8 @@ async fn an_actor_can_have_one_large_step_of_a_rotation_in_progress() {
         }
     }
     assert!(made > 0 && refused > 0, "{made} {refused}");
-    server
-        .put(&path, json!({"version": null}))
-        .await
-        .expect(200);
+    let body = json!({"version": null});
+    server.put(&path, body).await.expect(200);
 }
 
 #[tokio::test]
@@ -375,11 +371,8 @@ async fn a_crash_leaves_no_core_dump() {
     let line = limits
         .lines()
         .find_map(|line| line.strip_prefix("Max core file size"));
-    assert_eq!(
-        line.unwrap().split_whitespace().next(),
-        Some("0"),
-        "{limits}"
-    );
+    let actual = line.unwrap().split_whitespace().next();
+    assert_eq!(actual, Some("0"), "{limits}");
 }
 
 /// Stores versions of one credential, each with a large value.

@@ -454,10 +454,9 @@ async fn many_calls_of_one_actor_delay_others_only_briefly() {
     }
     for number in 0..3 {
         let name = format!("/mine/{number}");
-        let response = server
-            .generate(&name, "password", json!({}))
-            .await
-            .expect(200);
+        let parameters = json!({});
+        let response = server.generate(&name, "password", parameters).await;
+        let response = response.expect(200);
         while storm.try_join_next().is_some() {}
         assert!(storm.len() > 5, "too few calls are left");
         let completed = server.completed_meanwhile(&response, attacker.actor());

@@ -127,7 +127,7 @@ async fn svids_verify_after_each_step_of_a_ca_rotation() {
     for (name, _) in SVIDS {
         assert_eq!(server.versions(name).await.len(), 2, "{name}");
     }
-    server.run_command(&["check"]).expect(0);
+    server.run_command("check").expect(0);
 }
 
 #[tokio::test]
@@ -150,10 +150,8 @@ async fn the_record_of_an_svid_matches_openssl() {
             .output
     };
     let serial_number = issued["serial_number"].as_str().unwrap();
-    assert_eq!(
-        read(&["-serial"]).trim().to_lowercase(),
-        format!("serial={serial_number}")
-    );
+    let actual = read(&["-serial"]).trim().to_lowercase();
+    assert_eq!(actual, format!("serial={serial_number}"));
     let expiry = read(&["-enddate", "-dateopt", "iso_8601"]);
     let expiry = expiry
         .trim()
@@ -169,8 +167,9 @@ async fn the_record_of_an_svid_matches_openssl() {
         "expires-within-days=2",
         "expires-within-days=2&effective=true",
     ] {
-        let found = server.get(&format!("/api/v1/data?path=/&{query}")).await;
-        let found = found.expect(200).json();
+        let found = server
+            .get_json(&format!("/api/v1/data?path=/&{query}"))
+            .await;
         let found = found["credentials"].as_array().unwrap();
         let mut names: Vec<_> = found.iter().map(|found| found["name"].as_str()).collect();
         names.sort_unstable();
@@ -205,26 +204,21 @@ async fn an_svid_is_bulk_regenerated_and_converges_with_its_ca() {
 
     server.regenerated("/ca/root").await;
     for _ in 0..2 {
-        server
-            .generated("/svid/root", SVID, json!({"ca": "/ca/root"}))
-            .await;
+        let parameters = json!({"ca": "/ca/root"});
+        server.generated("/svid/root", SVID, parameters).await;
         assert_eq!(server.versions("/svid/root").await.len(), 2);
     }
     let bundle = field(&server, "/svid/root", "bundle").await;
     assert_eq!(bundle, field(&server, "/ca/root", "certificate").await);
 
     // After another CA signs the credential, only that CA's entry lists it.
-    server
-        .generated("/svid/root", SVID, json!({"ca": "/ca/nested"}))
-        .await;
+    let parameters = json!({"ca": "/ca/nested"});
+    server.generated("/svid/root", SVID, parameters).await;
     let made = server.bulk_regenerate("/ca/root").await.expect(200).json();
     let names = json!(["/ca/nested", "/svid/nested", "/svid/root"]);
     assert_eq!(made["regenerated_credentials"], names);
-    let listed = server.get("/api/v1/certificates?name=/ca/root").await;
-    assert_eq!(
-        listed.expect(200).json()["certificates"][0].get("issued"),
-        None
-    );
+    let listed = server.get_json("/api/v1/certificates?name=/ca/root").await;
+    assert_eq!(listed["certificates"][0].get("issued"), None);
 
     // Without the plugin, nothing can be generated: the response names the credential.
     let log = server.reload_plugins(&Options::default()).await;
@@ -258,7 +252,7 @@ async fn an_unreadable_svid_is_named_and_blocks_the_rotation() {
         json_of(&own, &["certificates", "rotate", "/ca/root", "--next"]);
     }
     let shell = Shell::at(&server).variable("KEYWRIGHT_CLIENT_TOKEN", caller.token());
-    let stuck = shell.run(&["certificates", "rotate", "/ca/root", "--status"]);
+    let stuck = shell.run("certificates rotate /ca/root --status");
     stuck.errors.assert_contains("/svid/root");
     assert_eq!(server.versions("/svid/root").await.len(), 1);
 }

@@ -94,9 +94,8 @@ async fn a_new_default_under_converge_load_adds_no_version() {
         .expect(200);
     let expected = json!({"length": 5, "label": "new"});
     assert_eq!(given(&server, "/load/1").await, expected);
-    server
-        .generated("/load/0", "plain", json!({"length": 9}))
-        .await;
+    let parameters = json!({"length": 9});
+    server.generated("/load/0", "plain", parameters).await;
     assert_eq!(server.versions("/load/0").await.len(), 3);
 }
 

@@ -3,7 +3,7 @@
 use keywright_harness::{Options, ReusedServer, Server, Shell, Text};
 use serde_json::json;
 
-use crate::{fixtures::words, json_of};
+use crate::json_of;
 
 const TYPE: &str = "deriving";
 
@@ -18,23 +18,21 @@ async fn stale_credentials_are_found_and_regenerated() {
     let shell = Shell::of(&server);
     let generate = ["generate", "/out", "--type", TYPE, "--param", "from=/in"];
     shell.run(&generate).expect(0);
-    let table = shell.run(&["get", "/out", "--provenance", "-o", "table"]);
+    let table = shell.run("get /out --provenance -o table");
     let table = table.expect(0).output;
     let expected = format!("/in {}", input["id"].as_str().unwrap());
     table.assert_contains(&expected);
-    let none = shell
-        .run(&["bulk-regenerate", "--derived-from", "/in"])
-        .expect(0);
+    let none = shell.run("bulk-regenerate --derived-from /in").expect(0);
     let expected = "No credentials are derived from an older version of /in.";
     none.errors.assert_contains(expected);
-    let narrowed = ["bulk-regenerate", "--derived-from", "/in", "--path", "/a"];
+    let narrowed = "bulk-regenerate --derived-from /in --path /a";
     let expected = "No credentials below /a are derived from an older version of /in.";
-    let none = shell.run(&narrowed).expect(0);
+    let none = shell.run(narrowed).expect(0);
     none.errors.assert_contains(expected);
 
     server.stored("/in", "password", json!("second")).await;
     shell
-        .run(&narrowed)
+        .run(narrowed)
         .expect(0)
         .errors
         .assert_contains(expected);
@@ -63,7 +61,7 @@ async fn stale_credentials_are_found_and_regenerated() {
         "find --derived-from /in --generated-by 0",
         "bulk-regenerate /in --derived-from /in",
     ] {
-        shell.run(&words(refused)).expect(2);
+        shell.run(refused).expect(2);
     }
 }
 
@@ -73,7 +71,7 @@ async fn imported_credentials_are_regenerated_from_imported_inputs() {
     source.stored("/in", "password", json!("first")).await;
     source.generated("/out", TYPE, json!({"from": "/in"})).await;
     let shell = Shell::of(&source);
-    shell.run(&["export", "--file", "export.yml"]).expect(0);
+    shell.run("export --file export.yml").expect(0);
     let path = shell.file("export.yml");
     let target = server().await;
     let shell = Shell::of(&target);
@@ -85,7 +83,7 @@ async fn imported_credentials_are_regenerated_from_imported_inputs() {
         assert_eq!(summary["without_provenance"], 0);
     }
     let versions = target.versions("/in").await;
-    let regenerated = json_of(shell.run(&["regenerate", "/out"]));
+    let regenerated = json_of(shell.run("regenerate /out"));
     let passed = &regenerated["value"]["inputs"][0];
     assert_eq!(passed["value"], "first");
     assert_eq!(passed["version_id"], versions[0]["id"]);

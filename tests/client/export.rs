@@ -15,7 +15,7 @@ use crate::{
 #[tokio::test]
 async fn entries_have_name_type_value_and_optional_metadata() {
     let server = server_with_unusual_values().await;
-    let run = Shell::of(&server).run(&["export"]).expect(0);
+    let run = Shell::of(&server).run("export").expect(0);
     let expected = "credentials:
 - name: /a/number
   type: value
@@ -52,9 +52,9 @@ async fn entries_have_name_type_value_and_optional_metadata() {
 async fn json_is_chosen_by_an_option_or_the_file_extension() {
     let server = server_with_unusual_values().await;
     let shell = Shell::of(&server);
-    let by_format = shell.run(&["export", "--format", "json"]).expect(0);
-    let by_output = shell.run(&["export", "--output", "json"]).expect(0);
-    shell.run(&["export", "--file", "a.JSON"]).expect(0);
+    let by_format = shell.run("export --format json").expect(0);
+    let by_output = shell.run("export --output json").expect(0);
+    shell.run("export --file a.JSON").expect(0);
     let by_name = std::fs::read_to_string(shell.file("a.JSON")).unwrap();
     assert_eq!(by_format.output, by_output.output);
     assert_eq!(by_format.output, by_name);
@@ -77,7 +77,7 @@ async fn a_path_limits_the_export() {
         run.errors.assert_contains("Exported 3 credentials");
         run.output.assert_lacks("name: /b");
     }
-    let nothing = shell.run(&["export", "--path", "/nothing"]).expect(0);
+    let nothing = shell.run("export --path /nothing").expect(0);
     assert_eq!(nothing.output, "credentials: []\n");
 }
 
@@ -96,8 +96,8 @@ async fn another_yaml_parser_reads_the_same_values() {
         server.stored(&name, "json", object).await;
     }
     let shell = Shell::of(&server);
-    let yaml = shell.run(&["export"]).expect(0).output;
-    let json = shell.run(&["export", "--format", "json"]).expect(0).output;
+    let yaml = shell.run("export").expect(0).output;
+    let json = shell.run("export --format json").expect(0).output;
     let read = Commanded::finish(python.args(["-c", reader]), &yaml)
         .expect(0)
         .output;
@@ -160,7 +160,7 @@ async fn export_files_have_mode_0600_without_temporary_files() {
     let server = server_with_passwords().await;
     let shell = Shell::of(&server);
     let before = file_names(shell.folder());
-    let run = shell.run(&["export", "--file", "export.yml"]).expect(0);
+    let run = shell.run("export --file export.yml").expect(0);
     assert_eq!(run.json()["exported"], json!(3));
     let mode = fs::metadata(shell.file("export.yml"))
         .unwrap()
@@ -177,15 +177,11 @@ async fn an_existing_file_is_overwritten_only_with_force() {
     let server = server_with_passwords().await;
     let shell = Shell::of(&server);
     fs::write(shell.file("export.yml"), "before").unwrap();
-    let refused = shell.run(&["export", "--file", "export.yml"]).expect(1);
+    let refused = shell.run("export --file export.yml").expect(1);
     refused.errors.assert_contains("export.yml already exists");
-    assert_eq!(
-        fs::read_to_string(shell.file("export.yml")).unwrap(),
-        "before"
-    );
-    shell
-        .run(&["export", "--file", "export.yml", "--force"])
-        .expect(0);
+    let actual = fs::read_to_string(shell.file("export.yml")).unwrap();
+    assert_eq!(actual, "before");
+    shell.run("export --file export.yml --force").expect(0);
     let replaced = fs::read_to_string(shell.file("export.yml")).unwrap();
     assert!(replaced.starts_with("credentials:\n"));
     for wrong in [".", "no/such/folder/export.yml"] {
@@ -206,7 +202,7 @@ async fn an_export_to_a_named_pipe_does_not_replace_the_pipe() {
 async fn a_terminal_shows_a_progress_bar_and_a_summary() {
     let server = server_with_passwords().await;
     let shell = Shell::of(&server);
-    let (status, screen) = shell.on_terminal(&["export", "--file", "export.yml"]).end();
+    let (status, screen) = shell.on_terminal("export --file export.yml").end();
     assert_eq!(status, Some(0), "{screen}");
     screen.assert_contains("3 of 3");
     screen.assert_contains("exported");
@@ -242,7 +238,7 @@ async fn certificates_of_an_old_or_deleted_ca_contain_the_ca() {
     let entries = exported(&server);
     assert_eq!(entries["/leaf"]["ca"], before["/ca"]["certificate"]);
     assert!(entries["/leaf"].get("ca_name").is_none());
-    let run = Shell::of(&server).run(&["export"]).expect(0);
+    let run = Shell::of(&server).run("export").expect(0);
     run.errors
         .assert_contains("it was not signed by the active version of /ca");
 
@@ -261,7 +257,7 @@ async fn certificates_of_an_unreadable_ca_contain_the_ca() {
     let app = server.as_client("app").await;
     server.grant("/leaf", app.actor(), &["read"]).await;
     let shell = Shell::at(&server).variable("KEYWRIGHT_CLIENT_TOKEN", app.token());
-    let run = shell.run(&["export", "--format", "json"]).expect(0);
+    let run = shell.run("export --format json").expect(0);
     let message = "it was signed by /ca, which does not exist or is hidden from you";
     run.errors.assert_contains(message);
     run.errors
@@ -282,7 +278,7 @@ async fn the_active_version_is_exported_during_a_rotation() {
 
 /// Returns the exported values by name.
 fn exported(server: &Server) -> Value {
-    let run = Shell::of(server).run(&["export", "--format", "json"]);
+    let run = Shell::of(server).run("export --format json");
     let json = run.expect(0).json();
     let entries = json["credentials"].as_array().unwrap().iter();
     entries
@@ -310,12 +306,12 @@ async fn server_with_chain() -> ReusedServer {
 async fn an_unreadable_credential_prevents_the_export() {
     let server = damaged().await;
     let shell = Shell::of(&server);
-    let run = shell.run(&["export", "--file", "export.yml"]).expect(1);
+    let run = shell.run("export --file export.yml").expect(1);
     run.errors.assert_contains("could not read /b");
     assert!(!shell.file("export.yml").exists());
 
-    let piped = shell.run(&["export"]).expect(1);
-    let import = shell.run_with(&["import", "-"], &piped.output).expect(1);
+    let piped = shell.run("export").expect(1);
+    let import = shell.run_with("import -", &piped.output).expect(1);
     import.errors.assert_contains("line ");
 }
 
@@ -324,7 +320,7 @@ async fn keep_going_exports_the_rest_and_reports_failures() {
     let server = damaged().await;
     let shell = Shell::of(&server);
     let run = shell
-        .run(&["export", "--file", "export.json", "--keep-going"])
+        .run("export --file export.json --keep-going")
         .expect(3);
     run.errors.assert_contains("failed: /b: ");
     let summary = run.json();
@@ -340,13 +336,13 @@ async fn keep_going_exports_the_rest_and_reports_failures() {
 #[tokio::test]
 async fn an_export_without_login_or_server_exits_with_5_or_6() {
     let server = damaged().await;
-    Shell::at(&server).run(&["export"]).expect(5);
+    Shell::at(&server).run("export").expect(5);
     let stranger = Shell::of(&server).variable("KEYWRIGHT_CLIENT_SECRET", "wrong");
-    stranger.run(&["export"]).expect(5);
+    stranger.run("export").expect(5);
     let away = Shell::of(&server)
         .variable("KEYWRIGHT_CLIENT_SERVER", "https://127.0.0.1:1")
         .variable("KEYWRIGHT_CLIENT_RETRIES", "0");
-    let run = away.run(&["export", "--file", "export.yml"]).expect(6);
+    let run = away.run("export --file export.yml").expect(6);
     assert!(!away.file("export.yml").exists(), "{run:?}");
 }
 
@@ -354,12 +350,12 @@ async fn an_export_without_login_or_server_exits_with_5_or_6() {
 fn credentials_deleted_during_an_export_are_counted() {
     let stub = without_b(ABSENT, &["/a", "/c"]);
     let shell = stub.shell();
-    let summary = json_of(shell.run(&["export", "--file", "export.yml"]));
+    let summary = json_of(shell.run("export --file export.yml"));
     assert_eq!(summary["exported"], json!(2));
     assert_eq!(summary["deleted_meanwhile"], json!(1));
     let file = std::fs::read_to_string(shell.file("export.yml")).unwrap();
     file.assert_lacks("/b");
-    let piped = without_b(ABSENT, &["/a", "/c"]).shell().run(&["export"]);
+    let piped = without_b(ABSENT, &["/a", "/c"]).shell().run("export");
     let piped = piped.expect(0);
     let counts = "Exported 2 credentials, 0 failed, 1 deleted during the export.";
     piped.errors.assert_contains(counts);
@@ -368,7 +364,7 @@ fn credentials_deleted_during_an_export_are_counted() {
 #[test]
 fn a_404_for_a_listed_credential_is_a_failure() {
     let stub = without_b(ABSENT, &["/a", "/b", "/c"]);
-    let run = stub.shell().run(&["export"]).expect(3);
+    let run = stub.shell().run("export").expect(3);
     run.errors
         .assert_contains("Exported 2 credentials, 1 failed");
 }
@@ -378,11 +374,11 @@ fn a_404_with_an_unexpected_body_is_a_failure() {
     for body in ["", "<html>not here</html>", "{\"message\":\"no route\"}"] {
         let stub = without_b(body, &["/a", "/c"]);
         let shell = stub.shell();
-        let run = shell.run(&["export", "--file", "export.yml"]);
+        let run = shell.run("export --file export.yml");
         assert_ne!(run.status, Some(0), "{run:?}");
         assert!(!shell.file("export.yml").exists());
         let stub = without_b(body, &["/a", "/c"]);
-        let run = stub.shell().run(&["export", "--keep-going"]).expect(3);
+        let run = stub.shell().run("export --keep-going").expect(3);
         run.errors
             .assert_contains("Exported 2 credentials, 1 failed");
     }
@@ -396,7 +392,7 @@ fn an_export_survives_a_lost_connection() {
         _ => Reply::new(200, &password_for(request, "secret")),
     });
     let shell = stub.shell();
-    let summary = json_of(shell.run(&["export", "--file", "export.yml"]));
+    let summary = json_of(shell.run("export --file export.yml"));
     assert_eq!(summary["exported"], json!(3));
 }
 

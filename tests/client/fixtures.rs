@@ -123,11 +123,6 @@ pub(crate) async fn stored(server: &Server, path: &str) -> Value {
     stored
 }
 
-/// Splits a command line at its spaces.
-pub(crate) fn words(line: &str) -> Vec<&str> {
-    line.split(' ').collect()
-}
-
 /// Passes a client's id and secret to all commands of a shell, instead of a token.
 pub(crate) fn with_secret(shell: Shell) -> Shell {
     shell

@@ -32,7 +32,7 @@ fn the_help_of_each_command_shows_its_tested_examples() {
 
 #[test]
 fn help_lists_sorted_commands_and_exit_statuses() {
-    let help = Shell::new().run(&["--help"]).expect(0).output;
+    let help = Shell::new().run("--help").expect(0).output;
     let names: Vec<&str> = help
         .split("Commands:")
         .nth(1)
@@ -233,13 +233,13 @@ fn completions_of_each_shell_include_commands_and_options() {
         }
         script.assert_lacks("compile-component");
     }
-    shell.run(&["completions", "tcsh"]).expect(2);
+    shell.run("completions tcsh").expect(2);
 }
 
 #[test]
 fn each_command_has_a_manual_page() {
     let shell = Shell::new();
-    shell.run(&["man-pages", "man"]).expect(0);
+    shell.run("man-pages man").expect(0);
     for (page, words) in [
         ("keywright.1", "Exit statuses"),
         ("keywright-get.1", "keywright get /demo/password"),

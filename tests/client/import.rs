@@ -22,7 +22,7 @@ async fn a_file_of_another_client_is_imported() {
     let server = Server::reused().await;
     let shell = Shell::of(&server);
     fixtures::file(&shell, "export.yml", &file);
-    shell.run(&["import", "export.yml"]).expect(0);
+    shell.run("import export.yml").expect(0);
     let stored = fixtures::stored(&server, "").await;
     let value = |name: &str| &stored[name][1];
     assert_eq!(*value("/dep/leaf"), *leaf);
@@ -138,10 +138,8 @@ async fn an_import_may_list_certificates_before_their_ca() {
     );
     let target = Server::reused().await;
     import(&target, &entries, &[]);
-    assert_eq!(
-        fixtures::stored(&target, "").await,
-        fixtures::stored(&source, "").await
-    );
+    let actual = fixtures::stored(&target, "").await;
+    assert_eq!(actual, fixtures::stored(&source, "").await);
 }
 
 #[tokio::test]
@@ -159,7 +157,7 @@ async fn an_imported_certificate_may_refer_to_a_ca_on_the_server() {
     server.delete("/api/v1/data?name=/ca").await.expect(204);
     let shell = Shell::of(&server);
     fixtures::file(&shell, "file", &json!({"credentials": entries}).to_string());
-    let run = shell.run(&["import", "file"]).expect(3);
+    let run = shell.run("import file").expect(3);
     run.errors.assert_contains("failed: /leaf (entry 1): ");
 }
 
@@ -178,7 +176,7 @@ async fn the_last_of_several_entries_with_one_name_is_active() {
 }
 
 fn entries(server: &Server) -> Vec<Value> {
-    let run = Shell::of(server).run(&["export", "--format", "json"]);
+    let run = Shell::of(server).run("export --format json");
     let mut json = run.expect(0).json();
     let Value::Array(entries) = json["credentials"].take() else {
         panic!("no list: {json}");
@@ -199,9 +197,8 @@ const DEPTH: usize = 12;
 #[tokio::test]
 async fn failed_entries_are_reported_and_the_rest_is_set() {
     let server = Server::reused().await;
-    server
-        .stored("/many/500", "user", json!({"password": "p"}))
-        .await;
+    let content = json!({"password": "p"});
+    server.stored("/many/500", "user", content).await;
     let mut file = "credentials:\n".to_owned();
     for index in 0..1_000 {
         let name = match index {
@@ -225,7 +222,7 @@ async fn failed_entries_are_reported_and_the_rest_is_set() {
     }
     let shell = Shell::of(&server);
     fixtures::file(&shell, "many.yml", &file);
-    let run = shell.run(&["import", "many.yml"]).expect(3);
+    let run = shell.run("import many.yml").expect(3);
     let summary = run.json();
     assert_eq!(summary["set"], json!(997));
     assert_eq!(summary["failed"], json!(3));
@@ -271,12 +268,12 @@ async fn no_entry_of_a_truncated_file_is_set() {
         ("\n", "file: the file is empty"),
     ] {
         fixtures::file(&shell, "file", file);
-        let run = shell.run(&["import", "file"]).expect(1);
+        let run = shell.run("import file").expect(1);
         run.errors.assert_contains(message);
         run.errors.assert_lacks("s3cret");
-        shell.run_with(&["import", "-"], file).expect(1);
+        shell.run_with("import -", file).expect(1);
     }
-    let absent = shell.run(&["import", "absent"]).expect(1);
+    let absent = shell.run("import absent").expect(1);
     absent
         .errors
         .assert_contains("absent: could not read the file");
@@ -296,7 +293,7 @@ async fn an_import_without_access_stops_and_counts_the_rest() {
     let entries = entries.concat();
     for (shell, status) in [(stranger, 5), (away, 6)] {
         fixtures::file(&shell, "file", &format!("credentials:\n{entries}"));
-        let run = shell.run(&["import", "file", "--parallel", "4"]);
+        let run = shell.run("import file --parallel 4");
         let run = run.expect(status);
         let summary = run.json();
         assert_eq!(summary["set"], json!(0));
@@ -313,7 +310,7 @@ async fn a_terminal_shows_failures_above_the_progress_bar() {
         - {name: /a, type: value, value: s3cret}\n\
         - {name: \"/\\e[31m\", type: value, value: s3cret}\n";
     fixtures::file(&shell, "file", listing);
-    let (status, screen) = shell.on_terminal(&["import", "file"]).end();
+    let (status, screen) = shell.on_terminal("import file").end();
     assert_eq!(status, Some(3), "{screen}");
     screen.assert_contains("2 of 2");
     screen.assert_contains("failed: /\\u{1b}[31m (entry 2, line 3)");
@@ -328,7 +325,7 @@ async fn a_dry_run_checks_each_entry_and_sets_nothing() {
     let before = fixtures::stored(&server, "").await;
     let shell = Shell::of(&server);
     fixtures::file(&shell, "file", FILE_WITH_MISTAKES);
-    let run = shell.run(&["import", "file", "--dry-run"]).expect(3);
+    let run = shell.run("import file --dry-run").expect(3);
     let summary = run.json();
     assert_eq!(summary["dry_run"], json!(true));
     assert_eq!(summary["set"], json!(4));
@@ -356,7 +353,7 @@ async fn a_dry_run_without_findings_succeeds() {
         "file",
         "credentials: [{name: a, type: value, value: v}]",
     );
-    let run = shell.run(&["import", "file", "--dry-run", "--output", "table"]);
+    let run = shell.run("import file --dry-run --output table");
     let run = run.expect(0);
     run.output.assert_contains("would be set");
     assert_eq!(fixtures::stored(&server, "").await, json!({}));

@@ -29,19 +29,19 @@ async fn a_document_is_read_from_a_file_or_from_standard_input() {
     let shell = Shell::of(&server);
     fs::write(shell.file("bindings.json"), DOCUMENT).unwrap();
     for (arguments, input) in [
-        (&["interpolate", "bindings.json"] as &[&str], ""),
-        (&["interpolate"], DOCUMENT),
-        (&["interpolate", "-"], DOCUMENT),
+        ("interpolate bindings.json", ""),
+        ("interpolate", DOCUMENT),
+        ("interpolate -", DOCUMENT),
     ] {
         let run = shell.run_with(arguments, input).expect(0);
         assert_eq!(compact(&run.output), RESOLVED, "{arguments:?}");
         assert_eq!(run.errors, "");
     }
-    let run = shell.run_with(&["interpolate", "--output", "yaml"], DOCUMENT);
+    let run = shell.run_with("interpolate --output yaml", DOCUMENT);
     assert!(run.expect(0).output.contains("port: 5432"));
     // A document without references is unchanged.
     let document = json!({"services": [], "other": {"a": null}});
-    let run = shell.run_with(&["interpolate"], &document.to_string());
+    let run = shell.run_with("interpolate", &document.to_string());
     assert_eq!(json_of(run), document);
 }
 
@@ -49,7 +49,7 @@ async fn a_document_is_read_from_a_file_or_from_standard_input() {
 async fn interpolate_prompts_for_the_document_on_a_terminal() {
     let server = server().await;
     let shell = Shell::of(&server);
-    let mut terminal = shell.on_terminal(&["interpolate"]);
+    let mut terminal = shell.on_terminal("interpolate");
     terminal.expect("end it with Ctrl-D");
     // The end of input on a terminal is a control character.
     terminal.type_line(DOCUMENT).type_line("\u{4}");
@@ -63,7 +63,7 @@ async fn interpolate_prompts_for_the_document_on_a_terminal() {
 async fn the_result_can_be_written_to_a_file_of_mode_0600() {
     let server = server().await;
     let shell = Shell::of(&server);
-    let run = shell.run_with(&["interpolate", "--file", "resolved.json"], DOCUMENT);
+    let run = shell.run_with("interpolate --file resolved.json", DOCUMENT);
     assert_eq!(run.expect(0).output, "");
     let resolved = shell.file("resolved.json");
     assert_eq!(fs::read_to_string(&resolved).unwrap(), RESOLVED);
@@ -93,16 +93,16 @@ async fn invalid_or_too_long_documents_are_refused() {
         (refers_to("/absent"), 4, ""),
         (refers_to("/text"), 1, "/text"),
     ] {
-        let run = shell.run_with(&["interpolate"], &document).expect(status);
+        let run = shell.run_with("interpolate", &document).expect(status);
         assert_eq!(run.output, "", "{document}");
         assert!(run.errors.contains(message), "{document}: {}", run.errors);
     }
-    let run = shell.run(&["interpolate", "absent.json"]).expect(1);
+    let run = shell.run("interpolate absent.json").expect(1);
     assert!(run.errors.contains("absent.json"), "{}", run.errors);
     let document = |bytes: usize| format!(r#"{{"":"{}"}}"#, "a".repeat(bytes - 7));
     let too_long = document(1024 * 1024 + 1);
-    let run = shell.run_with(&["interpolate"], &too_long).expect(1);
+    let run = shell.run_with("interpolate", &too_long).expect(1);
     assert!(run.errors.contains("1048576 bytes"), "{}", run.errors);
     let longest = document(1024 * 1024);
-    shell.run_with(&["interpolate"], &longest).expect(0);
+    shell.run_with("interpolate", &longest).expect(0);
 }

@@ -27,7 +27,7 @@ fn each_signal_interrupts_a_command_waiting_for_the_server() {
             blocker.block();
             Reply::new(200, &versions())
         });
-        let mut child = stub.shell().start(&["get", "/a"]);
+        let mut child = stub.shell().start("get /a");
         gate.wait();
         signal(child.id(), name);
         assert_eq!(ended(&mut child).code(), Some(130), "{name}");
@@ -43,7 +43,7 @@ fn a_command_blocked_by_its_output_pipe_can_be_interrupted() {
         .collect();
     let listing = listing(names.iter().map(String::as_str));
     let stub = Stub::start(move |_, _, _| Reply::new(200, &listing));
-    let mut child = stub.shell().start(&["find", "--names"]);
+    let mut child = stub.shell().start("find --names");
     wait_until_blocked(&mut child);
     signal(child.id(), "TERM");
     assert_eq!(ended(&mut child).code(), Some(130));
@@ -106,7 +106,7 @@ fn an_interrupted_export_to_a_pipe_is_invalid() {
         let exported = read_of(child.stdout.take());
         exported.assert_contains("/b");
         exported.assert_lacks("/c");
-        let import = shell.run_with(&["import", "-", "--dry-run"], &exported);
+        let import = shell.run_with("import - --dry-run", &exported);
         assert!(import.expect(1).errors.contains("line "), "{exported}");
     }
 }
@@ -118,7 +118,7 @@ fn an_interrupted_export_leaves_files_unchanged() {
         let shell = stub.shell();
         fs::write(shell.file("export.yml"), "before").unwrap();
         let before = file_names(shell.folder());
-        let mut child = shell.start(&["export", "--file", "export.yml", "--force"]);
+        let mut child = shell.start("export --file export.yml --force");
         gate.wait();
         assert_eq!(file_names(shell.folder()).len(), before.len() + 1);
         signal(child.id(), name);
@@ -137,7 +137,7 @@ fn an_export_blocked_by_its_reader_can_be_interrupted() {
         _ => Reply::new(200, &password_for(request, &value)),
     });
     for name in SIGNALS {
-        let mut child = stub.shell().start(&["export"]);
+        let mut child = stub.shell().start("export");
         wait_until_blocked(&mut child);
         signal(child.id(), name);
         assert_eq!(ended(&mut child).code(), Some(130), "{name}");
@@ -173,7 +173,7 @@ fn an_interrupted_import_reports_its_counts() {
         });
         let shell = stub.shell();
         fixtures::file(&shell, "file", &entries(9));
-        let mut child = shell.start(&["import", "file", "--parallel", "1"]);
+        let mut child = shell.start("import file --parallel 1");
         gate.wait();
         signal(child.id(), name);
         assert_eq!(ended(&mut child).code(), Some(130), "{name}");
@@ -194,7 +194,7 @@ fn an_import_that_waits_for_a_pipe_can_be_interrupted() {
         .write(true)
         .open(shell.file("pipe"));
     let mut writer = writer.unwrap();
-    let mut child = shell.start(&["import", "pipe"]);
+    let mut child = shell.start("import pipe");
     writer.write_all(b"credentials:").unwrap();
     while ioctl_fionread(&writer).unwrap() > 0 {
         assert!(child.try_wait().unwrap().is_none(), "the import has ended");
@@ -217,7 +217,7 @@ fn a_lost_connection_fails_only_the_entries_in_progress() {
     });
     let shell = stub.shell();
     fixtures::file(&shell, "file", &entries(20));
-    let run = shell.run(&["import", "file"]).expect(3);
+    let run = shell.run("import file").expect(3);
     let summary = run.json();
     assert_eq!(summary["set"], json!(18), "{run:?}");
     assert_eq!(summary["failed"], json!(2), "{run:?}");
@@ -235,7 +235,7 @@ fn three_consecutive_lost_connections_end_the_import() {
     });
     let shell = stub.shell();
     fixtures::file(&shell, "file", &entries(20));
-    let run = shell.run(&["import", "file", "--parallel", "1"]).expect(6);
+    let run = shell.run("import file --parallel 1").expect(6);
     let summary = run.json();
     assert_eq!(summary["set"], json!(4), "{run:?}");
     assert_eq!(summary["failed"], json!(3), "{run:?}");
@@ -254,7 +254,7 @@ fn a_change_of_the_file_during_the_import_is_reported() {
     let shell = stub.shell();
     // More entries than are read ahead.
     fixtures::file(&shell, "file", &entries(100));
-    let mut child = shell.start(&["import", "file", "--parallel", "1"]);
+    let mut child = shell.start("import file --parallel 1");
     gate.wait();
     let file = OpenOptions::new().append(true).open(shell.file("file"));
     file.unwrap().write_all(b"# changed\n").unwrap();

@@ -24,8 +24,8 @@ fn requests_are_retried_until_the_server_is_available() {
         0..=1 => unavailable("0"),
         _ => Reply::new(200, VERSION),
     });
-    let arguments = ["set", "/a", "-t", "value", "--value", "v"];
-    let run = stub.shell().run(&arguments).expect(0);
+    let arguments = "set /a -t value --value v";
+    let run = stub.shell().run(arguments).expect(0);
     let bodies: Vec<_> = stub
         .requests()
         .into_iter()
@@ -40,7 +40,7 @@ fn commands_exit_with_status_6_if_the_server_is_unavailable() {
     for (retries, requests) in [("0", 1), ("1", 2), ("3", 4)] {
         let stub = Stub::start(|_, _, _| unavailable("0"));
         let shell = stub.shell().variable("KEYWRIGHT_CLIENT_RETRIES", retries);
-        let run = shell.run(&["get", "/a"]).expect(6);
+        let run = shell.run("get /a").expect(6);
         assert_eq!(stub.lines(), vec![GET; requests]);
         run.errors.assert_contains("the database is not available");
     }
@@ -52,7 +52,7 @@ fn other_error_statuses_are_not_retried() {
         let stub = Stub::start(move |_, _, _| {
             Reply::new(status, "{\"error\":\"no\"}").header("retry-after", "0")
         });
-        stub.shell().run(&["get", "/a"]).expect(1);
+        stub.shell().run("get /a").expect(1);
         assert_eq!(stub.lines(), [GET], "{status}");
     }
 }
@@ -63,7 +63,7 @@ fn a_503_without_retry_after_is_retried() {
         0 => Reply::new(503, "{\"error\":\"read-only\"}"),
         _ => Reply::new(200, &versions()),
     });
-    let run = stub.shell().run(&["get", "/a"]).expect(0);
+    let run = stub.shell().run("get /a").expect(0);
     run.errors.assert_contains("retrying in 0.");
 }
 
@@ -71,7 +71,7 @@ fn a_503_without_retry_after_is_retried() {
 async fn writes_fail_at_once_in_read_only_mode() {
     let server = Server::reused().await;
     server.set_read_only(true).await;
-    let run = Shell::of(&server).run(&["delete", "/a"]).expect(6);
+    let run = Shell::of(&server).run("delete /a").expect(6);
     run.errors
         .assert_contains("the server is in read-only mode");
     run.errors.assert_lacks("retrying");
@@ -83,7 +83,7 @@ fn reads_are_retried_after_a_lost_connection() {
         0..=1 => Reply::lost(),
         _ => Reply::new(200, &versions()),
     });
-    let run = stub.shell().run(&["get", "/a"]).expect(0);
+    let run = stub.shell().run("get /a").expect(0);
     assert_eq!(stub.lines(), [GET; 3]);
     assert_eq!(run.errors.matches("retrying in ").count(), 2, "{run:?}");
 }
@@ -144,7 +144,7 @@ fn a_login_has_as_many_retries_as_a_request() {
         ("KEYWRIGHT_CLIENT_SECRET", "secret"),
     ];
     for identity in [&[("KEYWRIGHT_CLIENT_TOKEN", "token")][..], &client] {
-        let run = caller(identity).run(&["get", "/a"]).expect(6);
+        let run = caller(identity).run("get /a").expect(6);
         run.errors
             .assert_contains(&format!("could not reach {url}: Connection refused"));
         assert_eq!(run.errors.matches("retrying in ").count(), 2, "{run:?}");
@@ -156,7 +156,7 @@ fn an_untrusted_server_is_not_retried() {
     let stub = Stub::start(|_, _, _| Reply::new(200, &versions()));
     let other = key_file("server.pem").display().to_string();
     let shell = stub.shell().variable("KEYWRIGHT_CLIENT_CA_CERT", &other);
-    let run = shell.run(&["get", "/a"]).expect(6);
+    let run = shell.run("get /a").expect(6);
     run.errors.assert_lacks("retrying");
     run.errors.assert_contains("a CA that is not trusted");
     run.errors.assert_contains("--ca-cert");
@@ -174,7 +174,7 @@ fn a_server_without_tls_is_not_retried() {
     let shell = Shell::new()
         .variable("KEYWRIGHT_CLIENT_SERVER", &url)
         .variable("KEYWRIGHT_TOKEN", "token");
-    let run = shell.run(&["get", "/a"]).expect(6);
+    let run = shell.run("get /a").expect(6);
     let reason = format!("could not reach {url}: it does not speak TLS; check the port");
     run.errors.assert_contains(&reason);
     run.errors.assert_lacks("retrying");
@@ -187,7 +187,7 @@ async fn requests_use_the_proxy_in_the_environment() {
     let proxy = Proxy::start();
     let shell = || Shell::of(&server).variable("HTTPS_PROXY", &proxy.url());
     let address = server.base_url().trim_start_matches("https://").to_owned();
-    shell().run(&["get", "/a"]).expect(0);
+    shell().run("get /a").expect(0);
     let requests = proxy.requests();
     assert!(!requests.is_empty());
     assert!(
@@ -197,7 +197,7 @@ async fn requests_use_the_proxy_in_the_environment() {
         "{requests:?}"
     );
     let shell = shell().variable("NO_PROXY", "127.0.0.1");
-    shell.run(&["get", "/a"]).expect(0);
+    shell.run("get /a").expect(0);
     assert_eq!(proxy.requests(), requests);
 }
 
@@ -207,7 +207,7 @@ async fn an_unreachable_proxy_makes_the_server_unreachable() {
     let shell = Shell::of(&server)
         .variable("HTTPS_PROXY", "http://127.0.0.1:1")
         .variable("KEYWRIGHT_CLIENT_RETRIES", "0");
-    shell.run(&["get", "/a"]).expect(6);
+    shell.run("get /a").expect(6);
 }
 
 /// A proxy that opens tunnels and records their addresses.

@@ -51,7 +51,7 @@ async fn imported_credentials_keep_plugin_and_parameters() {
             assert_eq!(provenance(&target, name).await, expected, "{name}");
         }
 
-        let shown = shell.run(&["get", "/password", "--provenance", "--output", "table"]);
+        let shown = shell.run("get /password --provenance --output table");
         let shown = shown.expect(0).output;
         shown.assert_contains("sha256:");
         shown.assert_contains("\"length\":40");
@@ -81,7 +81,7 @@ async fn a_value_with_refused_parameters_is_imported_with_a_warning() {
     );
     fixtures::file(&shell, "file", &file);
     for (set, unchanged) in [(2, 0), (0, 2)] {
-        let run = shell.run(&["import", "file", "--skip-unchanged"]).expect(0);
+        let run = shell.run("import file --skip-unchanged").expect(0);
         let summary = run.json();
         assert_eq!(
             (&summary["set"], &summary["unchanged"]),
@@ -112,7 +112,7 @@ async fn a_server_that_rejects_provenance_still_gets_the_value() {
     let entry =
         format!("{{name: /a, type: value, value: v, generated_by: {DIGEST}, parameters: {{}}}}");
     fixtures::file(&shell, "file", &format!("credentials: [{entry}]\n"));
-    let run = shell.run(&["import", "file"]).expect(0);
+    let run = shell.run("import file").expect(0);
     assert_eq!(run.json()["set"], json!(1));
     run.errors.assert_contains("unrecognized parameter");
 }
@@ -141,7 +141,7 @@ async fn an_entry_with_half_of_the_provenance_fails() {
     ] {
         let entry = format!("{{name: /a, type: password, value: v, {fields}}}");
         fixtures::file(&shell, "file", &format!("credentials: [{entry}]\n"));
-        let run = shell.run(&["import", "file"]).expect(3);
+        let run = shell.run("import file").expect(3);
         run.errors.assert_contains(reason);
     }
     assert!(server.versions("/a").await.is_empty());

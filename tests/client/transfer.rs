@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use x509_parser::{certificate::X509Certificate, pem::Pem};
 
-use crate::fixtures::{self, Blocker, gate, words};
+use crate::fixtures::{self, Blocker, gate};
 
 #[tokio::test]
 async fn all_types_of_credentials_survive_a_round_trip() {
@@ -42,13 +42,11 @@ async fn an_export_can_be_piped_into_an_import() {
     let source = Server::reused().await;
     fill(&source).await;
     let target = Server::reused().await;
-    let exported = Shell::of(&source).run(&["export"]).expect(0).output;
-    let run = Shell::of(&target).run_with(&["import", "-", "--output", "json"], &exported);
+    let exported = Shell::of(&source).run("export").expect(0).output;
+    let run = Shell::of(&target).run_with("import - --output json", &exported);
     run.expect(0);
-    assert_eq!(
-        fixtures::stored(&target, "").await,
-        fixtures::stored(&source, "").await
-    );
+    let actual = fixtures::stored(&target, "").await;
+    assert_eq!(actual, fixtures::stored(&source, "").await);
 }
 
 /// Regenerates the leaf of the chain and checks its signer.
@@ -155,7 +153,7 @@ async fn a_killed_import_that_runs_again_reaches_the_same_state() {
     fixtures::certificate(&source, "/z/ca", json!({"is_ca": true})).await;
     fixtures::certificate(&source, "/a/leaf", json!({"ca": "/z/ca"})).await;
     let shell = Shell::of(&source);
-    shell.run(&["export", "--file", "export.yml"]).expect(0);
+    shell.run("export --file export.yml").expect(0);
     let mut file = std::fs::read_to_string(shell.file("export.yml")).unwrap();
     for index in 0..ENTRIES {
         writeln!(
@@ -168,7 +166,7 @@ async fn a_killed_import_that_runs_again_reaches_the_same_state() {
     let undisturbed = Server::start().await;
     let shell = Shell::of(&undisturbed);
     fixtures::file(&shell, "file", &file);
-    shell.run(&["import", "file"]).expect(0);
+    shell.run("import file").expect(0);
     let expected = fixtures::stored(&undisturbed, "").await;
     assert_eq!(expected.as_object().unwrap().len(), ENTRIES + 2);
 
@@ -176,7 +174,7 @@ async fn a_killed_import_that_runs_again_reaches_the_same_state() {
     let (gate, blocker) = gate();
     let shell = proxy_to(&server, blocker).shell();
     fixtures::file(&shell, "file", &file);
-    let mut killed = shell.start(&["import", "file", "--parallel", "2"]);
+    let mut killed = shell.start("import file --parallel 2");
     for _ in 0..2 {
         gate.wait();
     }
@@ -187,12 +185,12 @@ async fn a_killed_import_that_runs_again_reaches_the_same_state() {
 
     let shell = Shell::of(&server);
     fixtures::file(&shell, "file", &file);
-    let again = shell.run(&["import", "file", "--skip-unchanged"]).expect(0);
+    let again = shell.run("import file --skip-unchanged").expect(0);
     let summary = again.json();
     assert_eq!(summary["unchanged"], json!(SET_BEFORE_KILL));
     assert_eq!(fixtures::stored(&server, "").await, expected);
 
-    let everything = shell.run(&["import", "file"]).expect(0);
+    let everything = shell.run("import file").expect(0);
     let summary = everything.json();
     assert_eq!(summary["set"], json!(ENTRIES + 2));
     assert_eq!(fixtures::stored(&server, "").await, expected);
@@ -223,7 +221,7 @@ async fn skip_unchanged_sets_entries_that_differ_in_any_part() {
         ),
     ] {
         fixtures::file(&shell, "file", &format!("credentials: [{entry}]\n"));
-        let run = shell.run(&["import", "file", "--skip-unchanged"]).expect(0);
+        let run = shell.run("import file --skip-unchanged").expect(0);
         let summary = run.json();
         assert_eq!(summary["set"], json!(usize::from(is_set)), "{entry}");
         versions += usize::from(is_set);
@@ -283,7 +281,7 @@ async fn memory_does_not_grow_with_imports_and_exports() {
     fixtures::file(&shell, "few.yml", &listing(FEW, value_bytes));
     fixtures::file(&shell, "many.yml", &listing(entries, value_bytes));
     let few = memory_of_several(&shell, &["import", "few.yml"]);
-    let many = shell.memory_of(&["import", "many.yml"]);
+    let many = shell.memory_of("import many.yml");
     println!("import: {few} KiB for {FEW}, {many} KiB for {entries}");
     assert!(many < few + growth_max);
     for format in ["json", "yaml"] {
@@ -335,7 +333,7 @@ fn too_many_concurrent_requests_are_refused() {
     let shell = Shell::new();
     for command in ["export", "import file"] {
         for parallel in ["0", "65", "x"] {
-            let run = shell.run(&words(&format!("{command} --parallel {parallel}")));
+            let run = shell.run(&format!("{command} --parallel {parallel}"));
             let errors = run.expect(2).errors;
             errors.assert_contains("must be a whole number from 1 to 64");
         }

@@ -225,7 +225,7 @@ async fn a_user_logs_in_with_a_browser_and_out_again() {
         shell.run_with(&renew, refresh_token).expect(0);
         expect_actor(&shell, "uaa-user:alice");
         let refresh_token = session(&shell)["refresh_token"].clone();
-        shell.run(&["logout"]).expect(0);
+        shell.run("logout").expect(0);
         let ended = shell.run_with(&renew, refresh_token.as_str().unwrap());
         assert!(ended.expect(5).errors.contains("invalid_grant"));
     }

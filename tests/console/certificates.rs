@@ -219,16 +219,11 @@ async fn openssl_verifies_downloaded_files() {
         let response = browser.page(&path).await;
         let disposition = format!("attachment; filename=\"{file_name}\"");
         assert_eq!(response.header("content-disposition"), Some(&*disposition));
-        assert_eq!(
-            response.header("content-type"),
-            Some("application/x-pem-file")
-        );
+        let actual = response.header("content-type");
+        assert_eq!(actual, Some("application/x-pem-file"));
         assert_eq!(response.header("cache-control"), Some("no-store"));
-        assert_eq!(
-            response.body.matches("BEGIN ").count(),
-            count,
-            "{response:?}"
-        );
+        let actual = response.body.matches("BEGIN ").count();
+        assert_eq!(actual, count, "{response:?}");
         response.assert_lacks("PRIVATE KEY");
         let path = folder.path().join(file_name);
         std::fs::write(&path, &response.body).unwrap();
@@ -277,11 +272,8 @@ async fn no_page_contains_a_key_that_is_in_the_text_of_a_certificate() {
     for part in ["certificate", "ca", "chain", "trusted"] {
         let path = format!("/console/certificate/download?name=/root&part={part}");
         let response = browser.page(&path).await;
-        assert_eq!(
-            response.body.replace("\r\n", "\n"),
-            root.certificate.replace("\r\n", "\n"),
-            "{part}"
-        );
+        let actual = response.body.replace("\r\n", "\n");
+        assert_eq!(actual, root.certificate.replace("\r\n", "\n"), "{part}");
     }
 }
 

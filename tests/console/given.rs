@@ -22,9 +22,8 @@ pub(crate) async fn credentials(server: &Server) {
             server.post("/api/v1/data", body).await.expect(200);
         }
     }
-    server
-        .stored("/mail/dkim-selector", "value", json!("s2026"))
-        .await;
+    let value = json!("s2026");
+    server.stored("/mail/dkim-selector", "value", value).await;
     server
         .stored(
             "/mail/relay",

@@ -340,11 +340,8 @@ async fn an_explanation_is_a_diagram_and_a_table_of_the_rules() {
     server.stored("/A/B/c", "value", json!("v")).await;
     let page = explained(&mut browser, "/a/b/c", "read").await;
     page.assert_contains("The credential is stored as <code>/A/B/c</code>.");
-    assert_eq!(
-        page.body.matches("<svg class=\"rules\"").count(),
-        2,
-        "{page:?}"
-    );
+    let actual = page.body.matches("<svg class=\"rules\"").count();
+    assert_eq!(actual, 2, "{page:?}");
     // The path with the maximum number of levels.
     let deepest = "/a".repeat(127);
     let page = explained(&mut browser, &deepest, "read").await.expect(200);

@@ -33,12 +33,10 @@ async fn a_path_with_more_entries_has_pages() {
     for number in 0..130 {
         let name = format!("/many/{number:03}");
         if number % 3 == 0 {
-            server
-                .stored(&format!("{name}/one"), "value", json!("v"))
-                .await;
-            server
-                .stored(&format!("{name}/two"), "value", json!("v"))
-                .await;
+            let value = json!("v");
+            server.stored(&format!("{name}/one"), "value", value).await;
+            let value = json!("v");
+            server.stored(&format!("{name}/two"), "value", value).await;
             expected.push(format!("{number:03}/"));
         } else {
             server.stored(&name, "value", json!("v")).await;

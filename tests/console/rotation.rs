@@ -29,27 +29,18 @@ async fn a_rotation_in_four_steps_interrupts_no_connection() {
     ] {
         let page = opened(&mut browser).await;
         page.assert_contains(&format!("<button>Take step {step}</button>"));
-        assert_eq!(
-            page.body.matches("(complete)").count(),
-            step - 1,
-            "{page:?}"
-        );
-        assert_eq!(
-            page.body.contains("Outstanding: 1 credential<"),
-            step == 3,
-            "{page:?}"
-        );
+        let actual = page.body.matches("(complete)").count();
+        assert_eq!(actual, step - 1, "{page:?}");
+        let actual = page.body.contains("Outstanding: 1 credential<");
+        assert_eq!(actual, step == 3, "{page:?}");
         let page = browser.submit_and_follow(&page, ROTATION, &[]).await;
         page.assert_contains(&format!("Step {step} is complete. {confirmation}"));
         let trusted = "/console/certificate/download?name=/root&part=trusted";
         page.assert_contains("/console/certificate/download?name=%2Froot&amp;part=trusted");
         let leaf = server.current_versions("/leaf").await.remove(0);
         let now = deployed(leaf, browser.get(trusted).await);
-        assert_eq!(
-            now.1.matches("BEGIN CERTIFICATE").count(),
-            trusted_count,
-            "{step}"
-        );
+        let actual = now.1.matches("BEGIN CERTIFICATE").count();
+        assert_eq!(actual, trusted_count, "{step}");
         let before = before.replace(now.clone()).unwrap_or_else(|| now.clone());
         for leaf in [&before.0, &now.0] {
             for trusted in [&before.1, &now.1] {
@@ -139,22 +130,19 @@ async fn console_and_cli_list_the_same_outstanding_credentials() {
                     .expect(200);
             }
             "/inner cleared" => {
-                let arguments = ["certificates", "transitional", "/inner", "--clear"];
-                assert_eq!(shell.run(&arguments).status, Some(0));
+                let arguments = "certificates transitional /inner --clear";
+                assert_eq!(shell.run(arguments).status, Some(0));
             }
             name => {
                 server.regenerated(name).await;
             }
         }
-        let ran = shell.run(&["certificates", "rotate", "/root", "--status"]);
+        let ran = shell.run("certificates rotate /root --status");
         let status: Value = serde_json::from_str(&ran.output).unwrap();
         let page = opened(&mut browser).await;
         let outstanding = outstanding(&page.body);
-        assert_eq!(
-            json!(outstanding),
-            status["outstanding"],
-            "{change}: {page:?}"
-        );
+        let actual = json!(outstanding);
+        assert_eq!(actual, status["outstanding"], "{change}: {page:?}");
         let step = if outstanding.is_empty() { 4 } else { 3 };
         assert_eq!(step_of(&page), step, "{change}: {status}");
         seen.push(outstanding.join(" "));

@@ -133,8 +133,9 @@ async fn only_a_ca_with_a_signing_version_is_rotated() {
     }
     // A CA that was set without the information to regenerate it.
     let intermediate = TestCertificate::root("root").authority("inner");
-    let value = json!({"certificate": intermediate.certificate});
-    server.stored("/set", "certificate", value).await;
+    server
+        .stored("/set", "certificate", intermediate.public())
+        .await;
     let page = browser.page(&format!("{ROTATION}?name=/set")).await;
     let refused = browser.submit(&page, ROTATION, &[]).await.expect(400).body;
     refused.assert_contains("The credential can't be regenerated");

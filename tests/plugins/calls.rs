@@ -78,12 +78,10 @@ async fn reads_succeed_during_many_key_generations() {
     for round in 0..20 {
         server.get("/api/v1/data?name=/text").await.expect(200);
         server.get("/api/v1/data?path=/").await.expect(200);
-        server
-            .stored("/text", "value", json!(format!("{round}")))
-            .await;
-        server
-            .stored("/user", "user", json!({"password": "p"}))
-            .await;
+        let value = json!(format!("{round}"));
+        server.stored("/text", "value", value).await;
+        let value = json!({"password": "p"});
+        server.stored("/user", "user", value).await;
         let document = json!({"s": [{"credentials": {"store-ref": "/json"}}]});
         server
             .post("/api/v1/interpolate", document)
@@ -238,9 +236,8 @@ async fn full_lane_is_visible_in_metrics() {
         let refused = refused.expect(503);
         assert_eq!(refused.header("retry-after"), Some("9"));
     }
-    server
-        .stored("/user", "user", json!({"password": "p"}))
-        .await;
+    let value = json!({"password": "p"});
+    server.stored("/user", "user", value).await;
     let scrape = server.scrape().await;
     assert_eq!(calls(&scrape, "generate", "queue_full"), Some(6.0));
 
@@ -324,20 +321,17 @@ async fn after_too_many_traps_generating_is_503_and_reads_succeed() {
         let response = server.generate("/a", "hostile", json!({})).await;
         response.expect(500);
     }
-    let refused = server
-        .generate("/a", "hostile", json!({}))
-        .await
-        .expect(503);
+    let parameters = json!({});
+    let refused = server.generate("/a", "hostile", parameters).await;
+    let refused = refused.expect(503);
     let seconds = refused.header("retry-after").and_then(|it| it.parse().ok());
     assert!(seconds.is_some_and(|seconds: u32| (3_000..=3_600).contains(&seconds)));
     assert_eq!(
         refused.error(),
         "the plugin hostile keeps failing and is temporarily disabled"
     );
-    server
-        .set("/a", "hostile", json!({"secret": "t"}))
-        .await
-        .expect(503);
+    let value = json!({"secret": "t"});
+    server.set("/a", "hostile", value).await.expect(503);
 
     server.get("/api/v1/data?name=/a").await.expect(200);
     server.get("/api/v1/data?path=/").await.expect(200);

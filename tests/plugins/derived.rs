@@ -72,9 +72,8 @@ async fn connection_strings_follow_their_credentials() {
     let server = shipped().await;
     let user = json!({"username": "ada", "password": "p@ss/1"});
     server.stored("/user", "user", user).await;
-    server
-        .stored("/db", "json", json!({"host": "db.example", "port": 5432}))
-        .await;
+    let value = json!({"host": "db.example", "port": 5432});
+    server.stored("/db", "json", value).await;
     let parameters = json!({
         "template": "postgres://{user.username}:{user.password}@{db.host}:{db.port}/app",
         "credentials": {"user": "/user", "db": "/db"},
@@ -93,14 +92,10 @@ async fn connection_strings_follow_their_credentials() {
     assert_eq!(generate().await["id"], first["id"]);
     let user = json!({"username": "ada", "password": "renewed"});
     server.stored("/user", "user", user).await;
-    assert_eq!(
-        find_derived_from(&server, "/user").await,
-        json!([["/url", true]])
-    );
-    assert_eq!(
-        find_derived_from(&server, "/db").await,
-        json!([["/url", false]])
-    );
+    let actual = find_derived_from(&server, "/user").await;
+    assert_eq!(actual, json!([["/url", true]]));
+    let actual = find_derived_from(&server, "/db").await;
+    assert_eq!(actual, json!([["/url", false]]));
     assert_eq!(
         generate().await["value"],
         "postgres://ada:renewed@db.example:5432/app"

@@ -32,11 +32,8 @@ const GUEST_DATA: &str = "hunter2";
 fn assert_faulted(server: &Server, response: &Response, fault: &str, behaviour: &str) {
     let status = if fault == OUTPUT_TOO_LARGE { 413 } else { 500 };
     assert_eq!(response.status, status, "{behaviour}: {}", response.body);
-    assert_eq!(
-        response.error(),
-        format!("the plugin hostile {fault}"),
-        "{behaviour}"
-    );
+    let actual = response.error();
+    assert_eq!(actual, format!("the plugin hostile {fault}"), "{behaviour}");
     assert!(!response.body.contains(GUEST_DATA), "{behaviour}");
     assert!(!server.log().contains(GUEST_DATA), "{behaviour}");
     let log = server.log();
@@ -203,9 +200,8 @@ async fn other_requests_succeed_while_guests_loop_and_trap() {
         assert_faulted(&server, &trapped, TRAPPED, "trap");
         server.stored("/text", "value", json!("v")).await;
         server.get("/api/v1/data?name=/text").await.expect(200);
-        server
-            .stored("/user", "user", json!({"password": "p"}))
-            .await;
+        let value = json!({"password": "p"});
+        server.stored("/user", "user", value).await;
     }
     assert!(are_busy(&server.scrape().await));
     assert!(looping.iter().all(|request| !request.is_finished()));
@@ -276,9 +272,8 @@ async fn every_misbehavior_of_a_resolver_has_its_own_error() {
             .reload_plugins(&misbehaving_resolver(behaviour))
             .await;
         for name in ["x", "y"] {
-            server
-                .stored(name, "json", json!({"secret": "hunter2"}))
-                .await;
+            let value = json!({"secret": "hunter2"});
+            server.stored(name, "json", value).await;
         }
         let document = json!({"a": {"b": "hunter2"}});
         let response = server.post("/api/v1/interpolate", document).await;
@@ -301,9 +296,8 @@ async fn pointer_outside_the_document_is_a_plugin_fault() {
     ] {
         let resolver = misbehaving_resolver(&format!("at:{pointer}"));
         server.reload_plugins(&resolver).await;
-        server
-            .stored("/x", "json", json!({"secret": "hunter2"}))
-            .await;
+        let value = json!({"secret": "hunter2"});
+        server.stored("/x", "json", value).await;
         let document = json!({"a": {"b": 1}, "list": [1, 2]});
         let response = server.post("/api/v1/interpolate", document).await;
         assert_eq!(response.status, 500, "{pointer}: {}", response.body);
@@ -459,11 +453,9 @@ async fn too_many_or_too_long_references_are_400() {
 #[tokio::test]
 async fn rejected_document_is_400_with_a_printable_message() {
     let server = server_with_resolver("refuse-document").await;
-    let error = server
-        .post("/api/v1/interpolate", json!({}))
-        .await
-        .expect(400)
-        .error();
+    let body = json!({});
+    let error = server.post("/api/v1/interpolate", body).await;
+    let error = error.expect(400).error();
     error.assert_contains("noxxx");
     assert!(
         error.len() < 2_048 && !error.contains(is_control_or_invisible),

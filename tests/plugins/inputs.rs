@@ -80,10 +80,8 @@ async fn credentials_generated_without_inputs_record_none() {
     assert_eq!(made["value"]["inputs"], json!([]));
     server.generated("/p", "password", json!({})).await;
     for name in ["/made", "/p"] {
-        assert_eq!(
-            derived_from(&server, name).await,
-            [Value::Null, json!(false)]
-        );
+        let actual = derived_from(&server, name).await;
+        assert_eq!(actual, [Value::Null, json!(false)]);
     }
 }
 
@@ -136,10 +134,8 @@ async fn converge_and_bulk_regenerate_derive_again_from_a_new_input() {
 
     // Values derived from a deleted input are stale.
     server.delete("/api/v1/data?name=/input").await.expect(204);
-    assert_eq!(
-        find_derived_from(&server, "/input").await,
-        json!([["/b", true], ["/a", true]])
-    );
+    let actual = find_derived_from(&server, "/input").await;
+    assert_eq!(actual, json!([["/b", true], ["/a", true]]));
     let missing = server.regenerate("/a").await.expect(404).error();
     missing.assert_contains("the parameter from names a credential that does not exist");
     let body = json!({"derived_from": "/input", "keep_going": true});

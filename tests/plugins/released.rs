@@ -263,10 +263,8 @@ fn additions(version: &Version) -> String {
         if package.namespace != "keywright" {
             continue;
         }
-        assert_eq!(
-            package.version.as_ref().unwrap().to_string(),
-            version.number
-        );
+        let actual = package.version.as_ref().unwrap().to_string();
+        assert_eq!(actual, version.number);
         let name = format!("{}/{}", package.name, interface.name.as_deref().unwrap());
         if is_since(&interface.stability, version) {
             added.push(format!("`{name}`"));

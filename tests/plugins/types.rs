@@ -287,10 +287,8 @@ async fn every_type_is_exported_and_imported() {
         if credential_type != "passphrase" {
             let regenerated = regenerated.expect(200).json();
             let name = format!("/generated/{credential_type}");
-            assert_eq!(
-                generated(&target, &name, credential_type, &parameters).await,
-                regenerated
-            );
+            let actual = generated(&target, &name, credential_type, &parameters).await;
+            assert_eq!(actual, regenerated);
         }
     }
 }
@@ -309,11 +307,9 @@ async fn every_type_is_listed_with_its_schemas() {
             assert!(schema["description"].is_string(), "{parameter}");
         }
         assert!(known["value"].is_object());
-        let error = server
-            .set("/a", "nonsense", json!("v"))
-            .await
-            .expect(422)
-            .error();
+        let value = json!("v");
+        let error = server.set("/a", "nonsense", value).await;
+        let error = error.expect(422).error();
         error.assert_contains(credential_type);
     }
 }

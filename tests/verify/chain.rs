@@ -22,11 +22,8 @@ async fn openssl_and_webpki_verify_the_chain_for_names_and_usage() {
         (&["-verify_hostname", "other.example.org"], false),
         (&["-purpose", "sslclient"], false),
     ] {
-        assert_eq!(
-            openssl_verifies(&chain, options),
-            is_verified,
-            "{options:?}"
-        );
+        let actual = openssl_verifies(&chain, options);
+        assert_eq!(actual, is_verified, "{options:?}");
     }
     let (server_auth, client_auth) = (KeyUsage::server_auth(), KeyUsage::client_auth());
     webpki_verifies(&chain, "leaf.example.org", server_auth).unwrap();

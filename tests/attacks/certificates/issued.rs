@@ -153,13 +153,7 @@ async fn leaf(server: &Server) -> Node {
         "key_usage": ["digital_signature", "key_encipherment"],
         "extended_key_usage": ["server_auth", "client_auth"],
     });
-    body(
-        &server
-            .generate("/leaf", "certificate", parameters)
-            .await
-            .expect(200)
-            .json(),
-    )
+    body(&server.generated("/leaf", "certificate", parameters).await)
 }
 
 fn body(version: &Value) -> Node {

@@ -64,9 +64,8 @@ async fn no_value_returned_by_a_plugin_crashes_the_server() {
             format!(r#"{{"secret":"s","note":{text}}}"#),
             format!(r#"{{"secret":{text}}}"#),
         ] {
-            let response = server
-                .generate("/a", "hostile", json!({"note": value}))
-                .await;
+            let parameters = json!({"note": value});
+            let response = server.generate("/a", "hostile", parameters).await;
             assert_refused(&response, &input);
         }
         assert_alive(&server, &input.what).await;

@@ -142,9 +142,7 @@ mod tests {
         assert_eq!(Threshold::AtMost(3.0).verdict(3.0), "<= 3: met");
         assert_eq!(Threshold::Below(1.0).verdict(1.0), "< 1: NOT MET");
         assert_eq!(Threshold::Within(0.5, 1.0).verdict(0.5), "0.5 to 1: met");
-        assert_eq!(
-            Threshold::Within(0.5, 1.0).verdict(1.1),
-            "0.5 to 1: NOT MET"
-        );
+        let actual = Threshold::Within(0.5, 1.0).verdict(1.1);
+        assert_eq!(actual, "0.5 to 1: NOT MET");
     }
 }

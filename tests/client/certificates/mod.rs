@@ -7,11 +7,11 @@ mod rotate_steps;
 use keywright_harness::{BadPlugin, Options, Server, Shell, Text, field};
 use serde_json::{Value, json};
 
-use crate::{fixtures::words, json_of};
+use crate::json_of;
 
 async fn summary(server: &Server, name: &str) -> Value {
     let path = format!("/api/v1/certificates?name={name}");
-    server.get(&path).await.expect(200).json()["certificates"][0].clone()
+    server.get_json(&path).await["certificates"][0].clone()
 }
 
 #[tokio::test]
@@ -21,12 +21,12 @@ async fn list_prints_json_in_a_pipe_and_fails_for_an_absent_name() {
     server.generate_leaf("/leaf", "/root").await;
     let all = server.get_json("/api/v1/certificates").await;
     let shell = Shell::of(&server);
-    let listed = json_of(shell.run(&["certificates", "list"]));
+    let listed = json_of(shell.run("certificates list"));
     assert_eq!(listed, all["certificates"]);
-    let one = json_of(shell.run(&["certificates", "list", "root"]));
+    let one = json_of(shell.run("certificates list root"));
     assert_eq!(one, Value::Array(vec![summary(&server, "/root").await]));
     assert_eq!(one[0]["signs"], json!(["/leaf"]));
-    let absent = shell.run(&["certificates", "list", "/absent"]);
+    let absent = shell.run("certificates list /absent");
     assert_eq!(absent.expect(4).output, "");
 }
 
@@ -37,15 +37,11 @@ async fn list_prints_a_row_per_certificate_on_a_terminal() {
     server.generate_leaf("/leaf", "/root").await;
     server.regenerate_as_transitional("/root").await.expect(200);
     let shell = Shell::of(&server);
-    let (status, screen) = shell.on_terminal(&["certificates", "list"]).end();
+    let (status, screen) = shell.on_terminal("certificates list").end();
     assert_eq!(status, Some(0), "{screen}");
-    let words = |name: &str| -> Vec<String> {
+    let words = |name: &str| -> Vec<&str> {
         let row = screen.lines().find(|line| line.starts_with(name));
-        row.unwrap()
-            .split_whitespace()
-            .skip(2)
-            .map(ToOwned::to_owned)
-            .collect()
+        row.unwrap().split_whitespace().skip(2).collect()
     };
     assert_eq!(words("/root"), ["2", "yes", "/root", "1"], "{screen}");
     assert_eq!(words("/leaf"), ["1", "/root", "0"], "{screen}");
@@ -53,22 +49,17 @@ async fn list_prints_a_row_per_certificate_on_a_terminal() {
 
 #[tokio::test]
 async fn list_includes_other_types_with_all_types() {
-    let server = Server::start_with(&Options::default().plugin(
-        "app-svid",
-        "svid",
-        &["random", "signing"],
-        "",
-    ))
-    .await;
+    let options = Options::default().plugin("app-svid", "svid", &["random", "signing"], "");
+    let server = Server::start_with(&options).await;
     server.generate_authority("/root", None).await;
     let svid = server.generate("/svid", "app-svid", json!({"ca": "/root"}));
     svid.await.expect(200);
     let shell = Shell::of(&server);
     for (arguments, query) in [
-        (&["certificates", "list"][..], ""),
-        (&["certificates", "list", "--all-types"], "?all_types=true"),
+        ("certificates list", ""),
+        ("certificates list --all-types", "?all_types=true"),
         (
-            &["certificates", "list", "/svid", "--all-types"],
+            "certificates list /svid --all-types",
             "?name=/svid&all_types=true",
         ),
     ] {
@@ -76,9 +67,9 @@ async fn list_includes_other_types_with_all_types() {
         let expected = server.get_json(&path).await;
         assert_eq!(json_of(shell.run(arguments)), expected["certificates"]);
     }
-    shell.run(&["certificates", "list", "/svid"]).expect(4);
-    let list = ["certificates", "list", "--all-types"];
-    let (_, screen) = shell.on_terminal(&list).end();
+    shell.run("certificates list /svid").expect(4);
+    let list = "certificates list --all-types";
+    let (_, screen) = shell.on_terminal(list).end();
     for (name, credential_type) in [("/root", "certificate"), ("/svid", "app-svid")] {
         let row = screen.lines().find(|line| line.starts_with(name));
         let words: Vec<_> = row.unwrap().split_whitespace().collect();
@@ -88,10 +79,8 @@ async fn list_includes_other_types_with_all_types() {
 }
 
 fn ids(versions: &[Value]) -> Vec<&str> {
-    versions
-        .iter()
-        .map(|one| one["id"].as_str().unwrap())
-        .collect()
+    let ids = versions.iter().map(|one| one["id"].as_str().unwrap());
+    ids.collect()
 }
 
 #[tokio::test]
@@ -102,15 +91,13 @@ async fn versions_prints_all_or_only_current_versions_in_order() {
     server.regenerate_as_transitional("/root").await.expect(200);
     let all = server.versions("/root").await;
     let shell = Shell::of(&server);
-    let listed = json_of(shell.run(&["certificates", "versions", "/root"]));
+    let listed = json_of(shell.run("certificates versions /root"));
     let listed = listed.as_array().unwrap();
     assert_eq!(ids(listed), ids(&all));
-    let current_versions = json_of(shell.run(&["certificates", "versions", "/root", "--current"]));
+    let current_versions = json_of(shell.run("certificates versions /root --current"));
     let current_versions = current_versions.as_array().unwrap();
-    assert_eq!(
-        ids(current_versions),
-        ids(&server.current_versions("/root").await)
-    );
+    let actual = ids(current_versions);
+    assert_eq!(actual, ids(&server.current_versions("/root").await));
     assert_eq!(current_versions[0]["transitional"], false);
     assert_eq!(current_versions[1]["transitional"], true);
 }
@@ -126,17 +113,10 @@ async fn versions_prints_no_private_keys() {
         output.assert_contains(root["id"].as_str().unwrap());
         output.assert_lacks("PRIVATE KEY");
     }
-    let listed = json_of(shell.run(&["certificates", "versions", "/root"]));
-    assert_eq!(
-        field(&listed[0], "certificate"),
-        field(&root, "certificate")
-    );
-    for fact in [
-        "expiry_date",
-        "generated",
-        "certificate_authority",
-        "self_signed",
-    ] {
+    let listed = json_of(shell.run("certificates versions /root"));
+    let actual = field(&listed[0], "certificate");
+    assert_eq!(actual, field(&root, "certificate"));
+    for fact in "expiry_date generated certificate_authority self_signed".split(' ') {
         assert_eq!(listed[0][fact], root[fact], "{fact}");
     }
 }
@@ -147,17 +127,12 @@ async fn versions_prints_a_row_with_flags_on_a_terminal() {
     server.generate_authority("/root", None).await;
     server.regenerate_as_transitional("/root").await.expect(200);
     let shell = Shell::of(&server);
-    let (status, screen) = shell
-        .on_terminal(&["certificates", "versions", "/root"])
-        .end();
+    let (status, screen) = shell.on_terminal("certificates versions /root").end();
     assert_eq!(status, Some(0), "{screen}");
     let rows: Vec<_> = screen.lines().skip(1).collect();
     let flags = |row: &str| row.matches("yes").count();
-    assert_eq!(
-        rows.iter().map(|row| flags(row)).collect::<Vec<_>>(),
-        [3, 2],
-        "{screen}"
-    );
+    let actual = rows.iter().map(|row| flags(row)).collect::<Vec<_>>();
+    assert_eq!(actual, [3, 2], "{screen}");
 }
 
 /// Returns the ids of the transitional versions.
@@ -174,27 +149,21 @@ async fn transitional_moves_or_clears_the_flag() {
     let old = server.generate_authority("/root", None).await["id"].clone();
     let new = server.regenerated("/root").await["id"].clone();
     let shell = Shell::of(&server);
+    let to_old = format!("--version {}", old.as_str().unwrap());
     for (arguments, expected) in [
-        (
-            &["--version", old.as_str().unwrap()] as &[&str],
-            vec![old.clone()],
-        ),
-        (&["--latest"], vec![new.clone()]),
-        (&["--clear"], vec![]),
+        (&*to_old, vec![old]),
+        ("--latest", vec![new.clone()]),
+        ("--clear", vec![]),
     ] {
-        let arguments = [
-            &["certificates", "transitional", "/root"] as &[&str],
-            arguments,
-        ]
-        .concat();
+        let arguments = format!("certificates transitional /root {arguments}");
         let run = shell.run(&arguments).expect(0);
         run.output.assert_lacks("PRIVATE KEY");
         assert_eq!(flagged(&server).await, expected, "{arguments:?}");
         let shown = json_of(run);
         assert_eq!(shown.as_array().unwrap().len(), 1 + expected.len());
     }
-    let arguments = ["certificates", "transitional", "/root", "--latest"];
-    let (status, screen) = shell.on_terminal(&arguments).end();
+    let arguments = "certificates transitional /root --latest";
+    let (status, screen) = shell.on_terminal(arguments).end();
     assert_eq!(status, Some(0), "{screen}");
     assert_eq!(flagged(&server).await, [new]);
 }
@@ -204,17 +173,13 @@ async fn transitional_requires_exactly_one_valid_target() {
     let server = Server::reused().await;
     server.generate_authority("/root", None).await;
     let shell = Shell::of(&server);
-    for (arguments, status) in [
-        (&[] as &[&str], 2),
-        (&["--latest", "--clear"], 2),
-        (&["--version", "no id"], 2),
-        (&["--version", "0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55"], 1),
+    shell.run("certificates transitional /root").expect(2);
+    for (target, status) in [
+        ("--latest --clear", 2),
+        ("--version no-id", 2),
+        ("--version 0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55", 1),
     ] {
-        let arguments = [
-            &["certificates", "transitional", "/root"] as &[&str],
-            arguments,
-        ]
-        .concat();
+        let arguments = format!("certificates transitional /root {target}");
         shell.run(&arguments).expect(status);
     }
     assert_eq!(flagged(&server).await, Vec::<Value>::new());
@@ -225,20 +190,18 @@ async fn regenerate_prints_the_new_version() {
     let server = Server::reused().await;
     let root = server.generate_authority("/root", None).await;
     let shell = Shell::of(&server);
-    let made = json_of(shell.run(&["certificates", "regenerate", "root"]));
+    let made = json_of(shell.run("certificates regenerate root"));
     assert_ne!(made["id"], root["id"]);
     assert_eq!(made["transitional"], false);
-    assert_eq!(
-        made["value"],
-        server.current_versions("/root").await[0]["value"]
-    );
-    let arguments = ["certificates", "regenerate", "/root", "--transitional"];
-    let (status, screen) = shell.on_terminal(&arguments).end();
+    let current = server.current_versions("/root").await;
+    assert_eq!(made["value"], current[0]["value"]);
+    let arguments = "certificates regenerate /root --transitional";
+    let (status, screen) = shell.on_terminal(arguments).end();
     assert_eq!(status, Some(0), "{screen}");
     let id = server.current_versions("/root").await[1]["id"].clone();
     screen.assert_contains(id.as_str().unwrap());
     // A transitional version already exists.
-    shell.run(&arguments).expect(1);
+    shell.run(arguments).expect(1);
 }
 
 #[tokio::test]
@@ -269,19 +232,15 @@ async fn a_transitional_ca_version_signs_only_if_allowed() {
     let authorities = server.current_versions("/root").await;
     let shell = Shell::of(&server);
     for (arguments, signer) in [
-        (&[] as &[&str], &authorities[0]),
-        (&["--allow-transitional-parent-to-sign"], &authorities[1]),
+        ("certificates regenerate /leaf", &authorities[0]),
+        (
+            "certificates regenerate /leaf --allow-transitional-parent-to-sign",
+            &authorities[1],
+        ),
     ] {
-        let arguments = [
-            &["certificates", "regenerate", "/leaf"] as &[&str],
-            arguments,
-        ]
-        .concat();
-        let made = json_of(shell.run(&arguments));
-        assert_eq!(
-            made["value"]["ca"], signer["value"]["certificate"],
-            "{arguments:?}"
-        );
+        let made = json_of(shell.run(arguments));
+        let (ca, expected) = (&made["value"]["ca"], &signer["value"]["certificate"]);
+        assert_eq!(ca, expected, "{arguments}");
     }
 }
 
@@ -294,16 +253,14 @@ async fn bulk_regenerate_lists_all_certificates_below_a_ca() {
     let before = server.current_versions("/leaf").await;
     let shell = Shell::of(&server);
     let expected = json!({"regenerated_credentials": ["/inner", "/leaf"]});
-    assert_eq!(json_of(shell.run(&["bulk-regenerate", "/root"])), expected);
+    assert_eq!(json_of(shell.run("bulk-regenerate /root")), expected);
     assert_ne!(server.current_versions("/leaf").await, before);
-    let (status, screen) = shell.on_terminal(&["bulk-regenerate", "inner"]).end();
+    let (status, screen) = shell.on_terminal("bulk-regenerate inner").end();
     assert_eq!(status, Some(0), "{screen}");
-    assert!(
-        screen.ends_with("/leaf\n") && !screen.contains("/inner"),
-        "{screen}"
-    );
+    assert!(screen.ends_with("/leaf\n"), "{screen}");
+    screen.assert_lacks("/inner");
     server.generate_authority("/alone", None).await;
-    let run = shell.run(&["bulk-regenerate", "/alone"]).expect(0);
+    let run = shell.run("bulk-regenerate /alone").expect(0);
     run.errors
         .assert_contains("No credentials are signed by /alone.");
     assert_eq!(json_of(run), json!({"regenerated_credentials": []}));
@@ -321,12 +278,11 @@ async fn bulk_regenerate_changes_nothing_if_a_permission_is_missing() {
     let server = Server::reused().await;
     server.generate_authority("/root", None).await;
     server.generate_leaf("/leaf", "/root").await;
-    server
-        .grant("/root", "uaa-client:app", &["read", "write"])
-        .await;
     let caller = server.as_client("app").await;
+    let operations = ["read", "write"];
+    server.grant("/root", caller.actor(), &operations).await;
     let shell = Shell::at(&server).variable("KEYWRIGHT_CLIENT_TOKEN", caller.token());
-    shell.run(&["bulk-regenerate", "/root"]).expect(5);
+    shell.run("bulk-regenerate /root").expect(5);
     assert_eq!(server.versions("/leaf").await.len(), 1);
 }
 
@@ -376,7 +332,7 @@ async fn values_of_the_current_plugin_are_found_but_not_regenerated() {
         server.generated(name, "password", json!({})).await;
     }
     let shell = Shell::of(&server);
-    let known = json_of(shell.run(&["types", "password"]));
+    let known = json_of(shell.run("types password"));
     let digest = known["plugin"]["digest"].as_str().unwrap();
     let digest = format!("sha256:{digest}");
     let found = ["find", "--names", "--generated-by", &digest];
@@ -407,10 +363,9 @@ async fn a_dry_run_lists_the_credentials_to_regenerate() {
     let shell = Shell::of(&server);
     let digest = bad.digest();
     let dry_run = format!("bulk-regenerate --dry-run --path /a --generated-by {digest}");
-    let dry_run = words(&dry_run);
     let expected = json!({"regenerated_credentials": ["/a/one", "/a/two"], "dry_run": true});
     assert_eq!(json_of(shell.run(&dry_run)), expected);
-    let table = shell.run(&[&dry_run[..], &["-o", "table"]].concat());
+    let table = shell.run(&format!("{dry_run} -o table"));
     assert!(table.expect(0).output.starts_with("TO BE REGENERATED\n"));
     assert_eq!(server.versions("/b").await.len(), 1);
 }
@@ -419,11 +374,11 @@ async fn a_dry_run_lists_the_credentials_to_regenerate() {
 fn bulk_regenerate_requires_either_a_ca_or_a_plugin() {
     let shell = Shell::new();
     for wrong in [
-        &["bulk-regenerate"][..],
-        &["bulk-regenerate", "--dry-run"],
-        &["bulk-regenerate", "/root", "--generated-by", "sha256:0"],
-        &["bulk-regenerate", "--path", "/a"],
-        &["find", "--generated-by", "0", "--expires-within-days", "3"],
+        "bulk-regenerate",
+        "bulk-regenerate --dry-run",
+        "bulk-regenerate /root --generated-by sha256:0",
+        "bulk-regenerate --path /a",
+        "find --generated-by 0 --expires-within-days 3",
     ] {
         shell.run(wrong).expect(2);
     }

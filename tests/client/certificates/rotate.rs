@@ -83,11 +83,8 @@ async fn no_handshake_fails_if_each_step_runs_in_a_new_shell() {
             now.assert_connects_with(&before, step);
             assert_eq!(now.trusted_count(), trusted_count, "{step}");
             // A client that only trusts the old version fails only after the next deployment.
-            assert_eq!(
-                connects(&now.presented, &start.trusted),
-                connects_at_start,
-                "{step}"
-            );
+            let actual = connects(&now.presented, &start.trusted);
+            assert_eq!(actual, connects_at_start, "{step}");
             let status = status(&shell);
             for field in ["stage", "next", "signing_version", "transitional_version"] {
                 assert_eq!(status[field], shown[field], "{step}");
@@ -101,7 +98,7 @@ async fn no_handshake_fails_if_each_step_runs_in_a_new_shell() {
 async fn a_rotation_resumes_after_an_interruption_at_any_question() {
     let server = server_with_leaf(&Options::default()).await;
     let shell = Shell::of(&server);
-    let arguments = ["certificates", "rotate", "/root", "--bundle", "trusted.pem"];
+    let arguments = "certificates rotate /root --bundle trusted.pem";
     let mut before = {
         status(&shell);
         Deployment::current_state(&server, &shell).await
@@ -110,12 +107,12 @@ async fn a_rotation_resumes_after_an_interruption_at_any_question() {
         let question = format!("Step {step} of 4: ");
         let unchanged = status(&shell);
         // If the command is interrupted at the question, it changes nothing.
-        let mut terminal = shell.on_terminal(&arguments);
+        let mut terminal = shell.on_terminal(arguments);
         terminal.expect(&question).expect("[y/N]").signal("INT");
         assert_eq!(terminal.end().0, Some(130));
         assert_eq!(status(&shell), unchanged);
         // The restarted command takes the step, and is interrupted at the next question.
-        let mut terminal = shell.on_terminal(&arguments);
+        let mut terminal = shell.on_terminal(arguments);
         terminal.expect(&question).expect("[y/N]").type_line("y");
         if step < 4 {
             terminal.expect(&format!("Step {} of 4: ", step + 1));
@@ -140,7 +137,7 @@ async fn a_rotation_resumes_after_an_interruption_at_any_question() {
 async fn each_step_is_explained_and_confirmed_on_a_terminal() {
     let server = server_with_leaf(&Options::default()).await;
     let shell = Shell::of(&server);
-    let mut terminal = shell.on_terminal(&["certificates", "rotate", "root"]);
+    let mut terminal = shell.on_terminal("certificates rotate root");
     for (message, question) in [
         (
             "No rotation of /root is in progress.",
@@ -178,7 +175,7 @@ async fn declining_a_step_changes_nothing() {
     let shell = Shell::of(&server);
     let before = status(&shell);
     for response in ["n", "", "perhaps"] {
-        let mut terminal = shell.on_terminal(&["certificates", "rotate", "/root"]);
+        let mut terminal = shell.on_terminal("certificates rotate /root");
         terminal.expect("[y/N]").type_line(response);
         let (ended, screen) = terminal.end();
         assert_eq!(ended, Some(3), "{screen}");
@@ -191,7 +188,7 @@ async fn declining_a_step_changes_nothing() {
 async fn a_step_that_another_client_took_meanwhile_is_not_repeated() {
     let server = server_with_leaf(&Options::default()).await;
     let shell = Shell::of(&server);
-    let mut terminal = shell.on_terminal(&["certificates", "rotate", "/root"]);
+    let mut terminal = shell.on_terminal("certificates rotate /root");
     terminal.expect("Step 1 of 4");
     rotate(&shell, "/root", &["--next"]);
     terminal.type_line("y");
@@ -208,7 +205,7 @@ async fn a_step_that_another_client_took_meanwhile_is_not_repeated() {
 async fn an_interruption_during_a_slow_request_can_be_resumed() {
     let server = server_with_leaf(&Options::default()).await;
     let shell = Shell::of(&server);
-    let mut terminal = shell.on_terminal(&["certificates", "rotate", "/root"]);
+    let mut terminal = shell.on_terminal("certificates rotate /root");
     terminal.expect("Step 1 of 4").expect("[y/N]");
     signal(server.process_id(), "STOP");
     terminal.type_line("y").signal("INT");

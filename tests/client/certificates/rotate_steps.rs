@@ -178,7 +178,7 @@ async fn a_ca_without_a_signing_version_is_refused_with_a_remedy() {
     server.generate_authority("/root", None).await;
     let shell = Shell::of(&server);
     shell
-        .run(&["certificates", "transitional", "/root", "--latest"])
+        .run("certificates transitional /root --latest")
         .expect(0);
     let run = run_rotate(&shell, "/root", &["--next"]).expect(1);
     let remedy = "certificates transitional /root --clear";
@@ -214,7 +214,7 @@ async fn a_key_in_the_text_of_a_ca_is_not_printed_or_in_the_bundle() {
     let bundle = fs::read_to_string(shell.file("trusted.pem")).unwrap();
     assert!(bundle.starts_with(certificate), "{bundle}");
     assert_eq!(bundle.matches("BEGIN").count(), 2, "{bundle}");
-    let listed = shell.run(&["certificates", "versions", "/root"]).expect(0);
+    let listed = shell.run("certificates versions /root").expect(0);
     listed.output.assert_lacks("PRIVATE KEY");
     rotate(&shell, "/root", &["--next"]);
     let reported = rotate(&shell, "/root", &["--next"]);

@@ -17,7 +17,7 @@ async fn get_prints_the_active_version_its_raw_value_or_a_field() {
     let server = Server::reused().await;
     server.stored("/a", "password", json!("old")).await;
     let set = server.stored("/a", "password", json!("new")).await;
-    let run = Shell::of(&server).run(&["get", "/a"]);
+    let run = Shell::of(&server).run("get /a");
     assert_eq!(run.errors, "");
     assert_eq!(json_of(run), set);
 
@@ -28,22 +28,16 @@ async fn get_prints_the_active_version_its_raw_value_or_a_field() {
     server.stored("/object", "json", object).await;
     let shell = Shell::of(&server);
     for (arguments, expected) in [
-        (&["get", "/user", "--member", "password"][..], "s3cret"),
-        (&["get", "/text", "--raw"], "a\nb\n"),
-        (
-            &["get", "/object", "--raw"],
-            "{\"port\":5432,\"tags\":[\"a\"]}",
-        ),
-        (&["get", "/object", "-m", "port"], "5432"),
-        (&["get", "/object", "-m", "tags"], "[\"a\"]"),
+        ("get /user --member password", "s3cret"),
+        ("get /text --raw", "a\nb\n"),
+        ("get /object --raw", "{\"port\":5432,\"tags\":[\"a\"]}"),
+        ("get /object -m port", "5432"),
+        ("get /object -m tags", "[\"a\"]"),
     ] {
-        assert_eq!(
-            shell.run(arguments).expect(0).output,
-            expected,
-            "{arguments:?}"
-        );
+        let run = shell.run(arguments).expect(0);
+        assert_eq!(run.output, expected, "{arguments}");
     }
-    let terminal = shell.on_terminal(&["get", "/user", "--member", "password"]);
+    let terminal = shell.on_terminal("get /user --member password");
     assert_eq!(terminal.end(), (Some(0), "s3cret\n".to_owned()));
 }
 
@@ -55,8 +49,8 @@ async fn get_prints_all_fields_of_a_certificate() {
     let path = "/api/v1/data?name=/ca&current=true";
     let expected = server.get_json(path).await["data"][0].clone();
     let shell = Shell::of(&server);
-    assert_eq!(json_of(shell.run(&["get", "/ca"])), expected);
-    let table = shell.run(&["get", "/ca", "-o", "table"]).expect(0).output;
+    assert_eq!(json_of(shell.run("get /ca")), expected);
+    let table = shell.run("get /ca -o table").expect(0).output;
     for words in [
         "certificate authority  yes",
         "-----BEGIN CERTIFICATE-----",
@@ -75,20 +69,18 @@ async fn get_reads_a_version_by_id_or_several_versions() {
         ids.push(set["id"].as_str().unwrap().to_owned());
     }
     let shell = Shell::of(&server);
-    assert_eq!(
-        json_of(shell.run(&["get", "--id", &ids[0]]))["value"],
-        "one"
-    );
-    let two = json_of(shell.run(&["get", "/a", "--versions", "2"]));
+    let by_id = json_of(shell.run(&["get", "--id", &ids[0]]));
+    assert_eq!(by_id["value"], "one");
+    let two = json_of(shell.run("get /a --versions 2"));
     let versions = two["data"].as_array().unwrap();
     let values: Vec<_> = versions.iter().map(|version| &version["value"]).collect();
     assert_eq!(values, ["three", "two"]);
-    shell.run(&["get", "/a", "--versions", "0"]).expect(2);
-    shell.run(&["get", "/a", "--versions", "many"]).expect(2);
+    shell.run("get /a --versions 0").expect(2);
+    shell.run("get /a --versions many").expect(2);
     for arguments in [
-        &["get", "/a", "--versions"][..],
-        &["get", "--versions", "all", "/a"],
-        &["get", "--versions", "9", "/a"],
+        "get /a --versions",
+        "get --versions all /a",
+        "get --versions 9 /a",
     ] {
         let all = json_of(shell.run(arguments));
         let all = all["data"].as_array().unwrap().iter().rev();
@@ -96,7 +88,7 @@ async fn get_reads_a_version_by_id_or_several_versions() {
         assert_eq!(all, ids);
     }
     shell.run(&["get", "/a", "--id", &ids[0]]).expect(2);
-    shell.run(&["get", "--id", "../certificates"]).expect(4);
+    shell.run("get --id ../certificates").expect(4);
 }
 
 #[tokio::test]
@@ -110,20 +102,18 @@ async fn get_writes_only_the_value_to_a_file_pipe_or_link_target() {
             fs::write(&file, before).unwrap();
             fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
         }
-        let run = shell.run(&["get", "/a", "--file", "password"]).expect(0);
+        let run = shell.run("get /a --file password").expect(0);
         assert_eq!((run.output.as_str(), run.errors.as_str()), ("", ""));
         assert_eq!(fs::read_to_string(&file).unwrap(), "s3cret");
         let mode = fs::metadata(&file).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
-    let run = shell
-        .run(&["get", "/a", "--file", "absent/password"])
-        .expect(1);
+    let run = shell.run("get /a --file absent/password").expect(1);
     run.errors.assert_contains("absent/password");
 
     server.stored("/piped", "value", json!("v1 ")).await;
     let shell = Shell::of(&server);
-    let run = shell.run(&["get", "/piped", "--file", "/dev/stdout"]);
+    let run = shell.run("get /piped --file /dev/stdout");
     assert_eq!(run.expect(0).output, "v1 ");
     for (line, expected) in [
         (
@@ -155,29 +145,21 @@ async fn find_lists_credentials_below_a_path_by_name_or_all() {
     }
     let shell = Shell::of(&server);
     for (arguments, expected) in [
-        (&["find", "--names"][..], "/b/ONE\n/a/two\n/a/one\n"),
-        (&["find", "--names", "--path", "/a"], "/a/two\n/a/one\n"),
-        (
-            &["find", "--names", "--name-like", "one"],
-            "/b/ONE\n/a/one\n",
-        ),
-        (&["find", "--names", "--path", "/none"], ""),
+        ("find --names", "/b/ONE\n/a/two\n/a/one\n"),
+        ("find --names --path /a", "/a/two\n/a/one\n"),
+        ("find --names --name-like one", "/b/ONE\n/a/one\n"),
+        ("find --names --path /none", ""),
     ] {
-        assert_eq!(
-            shell.run(arguments).expect(0).output,
-            expected,
-            "{arguments:?}"
-        );
+        let run = shell.run(arguments).expect(0);
+        assert_eq!(run.output, expected, "{arguments}");
     }
     let api = server.get_json("/api/v1/data?path=/a").await;
-    assert_eq!(json_of(shell.run(&["find", "--path", "/a"])), api);
-    let (status, screen) = shell.on_terminal(&["find", "--path", "/b"]).end();
+    assert_eq!(json_of(shell.run("find --path /a")), api);
+    let (status, screen) = shell.on_terminal("find --path /b").end();
     assert_eq!(status, Some(0));
     screen.assert_contains("NAME");
     screen.assert_contains("/b/ONE  20");
-    shell
-        .run(&["find", "--path", "/a", "--name-like", "one"])
-        .expect(2);
+    shell.run("find --path /a --name-like one").expect(2);
 }
 
 #[tokio::test]
@@ -196,15 +178,12 @@ async fn find_lists_certificates_that_expire_or_whose_ca_expires() {
     let found = json_of(shell.run(&effective));
     let found = found["credentials"].as_array().unwrap();
     assert_eq!(found.len(), 2);
-    assert!(
-        found
-            .iter()
-            .all(|found| found["expiring_link"]["name"] == "/ca")
-    );
+    let mut links = found.iter().map(|found| &found["expiring_link"]["name"]);
+    assert!(links.all(|name| name == "/ca"), "{found:?}");
     let table = [&effective[..], &["-o", "table"]].concat();
     let table = shell.run(&table).expect(0).output;
     table.assert_contains("BECAUSE OF");
-    shell.run(&["find", "--effective"]).expect(2);
+    shell.run("find --effective").expect(2);
 }
 
 #[tokio::test]
@@ -222,13 +201,11 @@ async fn find_and_get_show_the_lifetime_of_a_value() {
     let find = ["find", "--expires-within-days", "2"];
     let found = json_of(shell.run(&find));
     let found = &found["credentials"][0];
-    assert_eq!(
-        ["expiry_date", "rotation_date"].map(|date| &found[date]),
-        dates
-    );
+    let actual = ["expiry_date", "rotation_date"].map(|date| &found[date]);
+    assert_eq!(actual, dates);
     let table = [&find[..], &["-o", "table"]].concat();
     let table = shell.run(&table).expect(0).output;
-    let shown = shell.run(&["get", "/a", "-o", "table"]).expect(0).output;
+    let shown = shell.run("get /a -o table").expect(0).output;
     for (output, names) in [
         (table, ["EXPIRES", "ROTATE"]),
         (shown, ["expires", "rotate"]),
@@ -249,14 +226,14 @@ async fn server() -> ReusedServer {
 }
 
 fn names(shell: &Shell) -> String {
-    shell.run(&["find", "--names"]).expect(0).output
+    shell.run("find --names").expect(0).output
 }
 
 #[tokio::test]
 async fn a_single_credential_is_deleted_without_confirmation() {
     let server = server().await;
     let shell = Shell::of(&server);
-    let run = shell.run(&["delete", "/a/one"]).expect(0);
+    let run = shell.run("delete /a/one").expect(0);
     assert_eq!(run.output, "");
     assert_eq!(names(&shell), "/ab\n/a/two\n");
 }
@@ -266,7 +243,7 @@ async fn a_path_is_deleted_after_confirmation() {
     let server = server().await;
     let shell = Shell::of(&server);
     for response in ["n", "", "nonsense"] {
-        let mut terminal = shell.on_terminal(&["delete", "--path", "/a"]);
+        let mut terminal = shell.on_terminal("delete --path /a");
         terminal
             .expect("/a/one")
             .expect("Delete 2 credentials below \"/a\"");
@@ -274,7 +251,7 @@ async fn a_path_is_deleted_after_confirmation() {
         assert_eq!(terminal.end().0, Some(3), "{response}");
         assert_eq!(names(&shell), "/ab\n/a/two\n/a/one\n");
     }
-    let mut terminal = shell.on_terminal(&["delete", "--path", "/a"]);
+    let mut terminal = shell.on_terminal("delete --path /a");
     terminal.expect("[y/N]: ").type_line("y");
     assert_eq!(terminal.end().0, Some(0));
     assert_eq!(names(&shell), "/ab\n");
@@ -284,10 +261,10 @@ async fn a_path_is_deleted_after_confirmation() {
 async fn without_a_terminal_a_path_is_deleted_only_with_yes() {
     let server = server().await;
     let shell = Shell::of(&server);
-    let run = shell.run_with(&["delete", "--path", "/a"], "y\n").expect(2);
+    let run = shell.run_with("delete --path /a", "y\n").expect(2);
     run.errors.assert_contains("--yes");
     assert_eq!(names(&shell), "/ab\n/a/two\n/a/one\n");
-    shell.run(&["delete", "--path", "/a", "--yes"]).expect(0);
+    shell.run("delete --path /a --yes").expect(0);
     assert_eq!(names(&shell), "/ab\n");
 }
 
@@ -295,15 +272,10 @@ async fn without_a_terminal_a_path_is_deleted_only_with_yes() {
 async fn deleting_continues_after_a_failure_and_reports_it() {
     let server = server().await;
     let app = server.as_client("app").await;
-    for (path, operations) in [("/*", json!(["read"])), ("/a/two", json!(["delete"]))] {
-        let permission = json!({"path": path, "actor": app.actor(), "operations": operations});
-        server
-            .post("/api/v2/permissions", permission)
-            .await
-            .expect(201);
-    }
+    server.grant("/*", app.actor(), &["read"]).await;
+    server.grant("/a/two", app.actor(), &["delete"]).await;
     let shell = Shell::at(&server).variable("KEYWRIGHT_CLIENT_TOKEN", app.token());
-    let run = shell.run(&["delete", "--path", "/a", "--yes"]).expect(3);
+    let run = shell.run("delete --path /a --yes").expect(3);
     run.errors.assert_contains("/a/one: ");
     run.errors
         .assert_contains("Deleted 1 credential, 1 failed.");
@@ -323,7 +295,7 @@ fn an_interrupted_deletion_reports_its_counts() {
         Reply::new(204, "")
     });
     let shell = stub.shell();
-    let mut terminal = shell.on_terminal(&["delete", "--path", "/a"]);
+    let mut terminal = shell.on_terminal("delete --path /a");
     terminal.expect("[y/N]: ").type_line("y");
     gate.wait();
     terminal.signal("INT");
@@ -341,8 +313,8 @@ fn a_401_ends_the_deletion_and_its_counts_are_reported() {
             _ => Reply::new(401, "{\"error\":\"invalid_token\"}"),
         },
     );
-    let arguments = ["delete", "--path", "/a", "--yes"];
-    let run = stub.shell().run(&arguments).expect(5);
+    let arguments = "delete --path /a --yes";
+    let run = stub.shell().run(arguments).expect(5);
     run.errors
         .assert_contains("Deleted 1 credential, 1 failed, 2 not attempted.");
     assert_eq!(stub.lines().len(), 3);
@@ -352,23 +324,16 @@ fn a_401_ends_the_deletion_and_its_counts_are_reported() {
 fn a_404_is_a_failure_only_if_the_name_is_still_listed() {
     for (listed_then, failed, status) in [(vec![], 0, 0), (vec!["/a/2"], 1, 3)] {
         let stub = Stub::start(move |request, before, _| {
-            if request.line.starts_with("GET") {
-                return Reply::new(
-                    200,
-                    &match before {
-                        0 => listing(["/a/1", "/a/2"]),
-                        _ => listing(listed_then.iter().copied()),
-                    },
-                );
+            match (request.line.starts_with("GET"), before) {
+                (true, 0) => Reply::new(200, &listing(["/a/1", "/a/2"])),
+                (true, _) => Reply::new(200, &listing(listed_then.iter().copied())),
+                _ => Reply::new(404, "{\"error\":\"the credential does not exist\"}"),
             }
-            Reply::new(404, "{\"error\":\"the credential does not exist\"}")
         });
         let arguments = ["delete", "--path", "/a", "--yes"];
         let run = stub.shell().run(&arguments).expect(status);
-        let counts = format!(
-            "Deleted 0 credentials, {failed} failed, {} already deleted.",
-            2 - failed
-        );
+        let deleted = 2 - failed;
+        let counts = format!("Deleted 0 credentials, {failed} failed, {deleted} already deleted.");
         run.errors.assert_contains(&counts);
     }
     // A 404 without the API's body is not evidence of a deletion.

@@ -2,19 +2,16 @@
 
 use std::fs;
 
-use keywright_harness::{Reply, Server, Shell, Stub, Text};
+use keywright_harness::{Arguments, Reply, Server, Shell, Stub, Text};
 use serde_json::{Map, Value, json};
 
-use crate::{
-    fixtures::{VERSION, words},
-    json_of,
-};
+use crate::{fixtures::VERSION, json_of};
 
 #[tokio::test]
 async fn prompts_echo_only_user_names_even_if_interrupted() {
     let server = Server::reused().await;
     let shell = Shell::of(&server);
-    let mut terminal = shell.on_terminal(&["set", "/a", "--type", "password", "-o", "json"]);
+    let mut terminal = shell.on_terminal("set /a --type password -o json");
     terminal.expect("Value: ");
     assert!(!terminal.echoes());
     terminal.type_line("s3cret");
@@ -23,7 +20,7 @@ async fn prompts_echo_only_user_names_even_if_interrupted() {
     assert_eq!(screen.matches("s3cret").count(), 1, "{screen}");
     assert_eq!(server.versions("/a").await[0]["value"], "s3cret");
 
-    let mut terminal = shell.on_terminal(&["set", "/user", "-t", "user", "-o", "yaml"]);
+    let mut terminal = shell.on_terminal("set /user -t user -o yaml");
     terminal.expect("Username: ");
     assert!(terminal.echoes());
     terminal.type_line("admin").expect("Password: ");
@@ -39,7 +36,7 @@ async fn prompts_echo_only_user_names_even_if_interrupted() {
         (&json!("admin"), &json!("s3cret"))
     );
 
-    let mut terminal = shell.on_terminal(&["set", "/interrupted", "--type", "password"]);
+    let mut terminal = shell.on_terminal("set /interrupted --type password");
     terminal.expect("Value: ");
     assert!(!terminal.echoes());
     terminal.signal("INT").expect("interrupted");
@@ -64,22 +61,20 @@ async fn a_pipe_provides_the_value_without_its_trailing_newline() {
         assert_eq!(json_of(run)["value"], value);
     }
     let user = r#"{"username": "a", "password": "b"}"#;
-    let set = json_of(shell.run_with(&["set", "/user", "-t", "user"], user));
+    let set = json_of(shell.run_with("set /user -t user", user));
     assert_eq!(set["value"]["password"], "b");
-    let run = shell
-        .run_with(&["set", "/other", "-t", "user"], "b")
-        .expect(2);
+    let run = shell.run_with("set /other -t user", "b").expect(2);
     run.errors.assert_contains("JSON object");
     run.errors.assert_lacks("\"b\"");
-    shell.run(&["set", "/empty", "-t", "value"]).expect(1);
+    shell.run("set /empty -t value").expect(1);
 }
 
 #[tokio::test]
 async fn fields_are_read_from_files_and_passwords_from_a_pipe() {
     let server = Server::reused().await;
     let shell = Shell::of(&server);
-    let user = ["set", "/user", "-t", "user", "--username", "admin"];
-    let set = json_of(shell.run_with(&user, "s3cret\n"));
+    let user = "set /user -t user --username admin";
+    let set = json_of(shell.run_with(user, "s3cret\n"));
     assert_eq!(set["value"]["username"], "admin");
     assert_eq!(set["value"]["password"], "s3cret");
 
@@ -90,7 +85,7 @@ async fn fields_are_read_from_files_and_passwords_from_a_pipe() {
         fs::write(shell.file(field), value[field].as_str().unwrap()).unwrap();
     }
     let copy = "set /copy -t certificate --certificate certificate --private-key private_key --ca-name /ca";
-    let set = json_of(shell.run(&words(copy)));
+    let set = json_of(shell.run(copy));
     assert_eq!(set["value"]["private_key"], value["private_key"]);
     assert_eq!(set["value"]["ca"], value["ca"]);
 
@@ -99,20 +94,16 @@ async fn fields_are_read_from_files_and_passwords_from_a_pipe() {
         json_of(shell.run_with(&key, "a key"))["value"]["private_key"],
         "a key"
     );
-    shell
-        .run(&words("set /key -t rsa --private-key absent"))
-        .expect(1);
+    shell.run("set /key -t rsa --private-key absent").expect(1);
     for line in [
         "set /a -t rsa --value x --public-key y",
         "set /a -t rsa --value-file x --public-key y",
     ] {
-        let conflict = shell.run(&words(line)).expect(2);
+        let conflict = shell.run(line).expect(2);
         conflict.errors.assert_contains("--public-key");
         conflict.errors.assert_lacks("--certificate");
     }
-    let number = shell
-        .run(&words("generate /a -t password --length -"))
-        .expect(2);
+    let number = shell.run("generate /a -t password --length -").expect(2);
     number
         .errors
         .assert_contains("from 0 to 18446744073709551615");
@@ -122,35 +113,33 @@ async fn fields_are_read_from_files_and_passwords_from_a_pipe() {
 async fn standard_input_is_accepted_for_one_field_only() {
     let server = Server::reused().await;
     let shell = Shell::of(&server);
+    let password = "and the password";
     for (fields, named) in [
         (
-            &["--private-key", "-", "--public-key", "-"][..],
-            "--private-key and --public-key",
+            "--private-key - --public-key -",
+            "--private-key and --public-key".to_owned(),
         ),
         (
-            &["--ca", "-", "--certificate", "-"],
-            "--ca and --certificate",
+            "--ca - --certificate -",
+            "--ca and --certificate".to_owned(),
         ),
         (
-            &["--username", "-", "--private-key", "-"],
-            "--private-key and the password",
+            "--username - --private-key -",
+            format!("--private-key {password}"),
         ),
         (
-            &["--username", "me", "--certificate", "-"],
-            "--certificate and the password",
+            "--username me --certificate -",
+            format!("--certificate {password}"),
         ),
     ] {
-        let arguments = [&["set", "/a", "--type", "other"][..], fields].concat();
+        let arguments = format!("set /a --type other {fields}");
         let run = shell.run_with(&arguments, "a text").expect(2);
-        run.errors.assert_contains(named);
+        run.errors.assert_contains(&named);
     }
     assert!(server.versions("/a").await.is_empty());
     // A user name `-` does not mean standard input.
-    let user = ["set", "/user", "--type", "user", "--username", "-"];
-    assert_eq!(
-        json_of(shell.run_with(&user, "p"))["value"]["username"],
-        "-"
-    );
+    let user = "set /user --type user --username -";
+    assert_eq!(json_of(shell.run_with(user, "p"))["value"]["username"], "-");
 }
 
 #[test]
@@ -193,21 +182,16 @@ async fn values_are_read_from_files_and_arguments() {
     let shell = Shell::of(&server);
     fs::write(shell.file("value"), "from a file\n").unwrap();
     let metadata = r#"{"owner": "ops"}"#;
-    let mut arguments = words("set /a -t value --value-file value --metadata");
+    let mut arguments = "set /a -t value --value-file value --metadata".list();
     arguments.push(metadata);
     let set = json_of(shell.run(&arguments));
     assert_eq!(set["value"], "from a file");
-    assert_eq!(
-        set["metadata"],
-        serde_json::from_str::<Value>(metadata).unwrap()
-    );
-    let set = json_of(shell.run(&["set", "/a", "-t", "value", "--value", "v"]));
-    assert_eq!(
-        (&set["value"], &set["metadata"]),
-        (&json!("v"), &Value::Null)
-    );
-    let arguments = words("set /a -t value --value v --metadata []");
-    shell.run(&arguments).expect(2);
+    assert_eq!(set["metadata"], json!({"owner": "ops"}));
+    let set = json_of(shell.run("set /a -t value --value v"));
+    assert_eq!(set["value"], "v");
+    assert_eq!(set["metadata"], Value::Null);
+    let arguments = "set /a -t value --value v --metadata []";
+    shell.run(arguments).expect(2);
 }
 
 #[tokio::test]
@@ -231,14 +215,11 @@ async fn the_mode_determines_whether_generate_adds_a_version() {
 async fn each_type_has_options_for_its_parameters() {
     let server = Server::reused().await;
     let shell = Shell::of(&server);
-    let letters = ["--length", "20", "--exclude-upper", "--exclude-number"];
-    let password = [&["generate", "/password", "-t", "password"][..], &letters].concat();
-    let password = json_of(shell.run(&password))["value"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let password = "generate /password -t password --length 20 --exclude-upper --exclude-number";
+    let password = json_of(shell.run(password))["value"].take();
+    let password = password.as_str().unwrap();
     assert!(password.len() == 20 && password.bytes().all(|byte| byte.is_ascii_lowercase()));
-    let user = json_of(shell.run(&["generate", "/user", "-t", "user", "--username", "admin"]));
+    let user = json_of(shell.run("generate /user -t user --username admin"));
     assert_eq!(user["value"]["username"], "admin");
     let key = ["generate", "/key", "-t", "ssh", "--ssh-comment", "deploy"];
     let key = json_of(shell.run(&key))["value"]["public_key"]
@@ -246,28 +227,23 @@ async fn each_type_has_options_for_its_parameters() {
         .unwrap()
         .to_owned();
     assert!(key.ends_with(" deploy"), "{key}");
-    let authority = words("generate /ca -t certificate --common-name ca --is-ca");
-    assert_eq!(
-        json_of(shell.run(&authority))["certificate_authority"],
-        true
-    );
+    let authority = "generate /ca -t certificate --common-name ca --is-ca";
+    let authority = json_of(shell.run(authority));
+    assert_eq!(authority["certificate_authority"], true);
     let leaf = "generate /leaf -t certificate --ca /ca --common-name leaf --alternative-name a.example \
                 --alternative-name b.example --duration 30 --extended-key-usage server_auth --metadata {\"owner\":\"ops\"}";
-    let leaf = json_of(shell.run(&words(leaf)));
+    let leaf = json_of(shell.run(leaf));
     assert_eq!(leaf["metadata"]["owner"], "ops");
     assert_eq!(leaf["duration_used"], 30);
-    assert_eq!(
-        leaf["value"]["ca"],
-        server.versions("/ca").await[0]["value"]["certificate"]
-    );
+    assert_eq!(leaf["value"]["ca"], authority["value"]["certificate"]);
 }
 
 #[tokio::test]
 async fn generate_prints_a_table_on_a_terminal() {
     let server = Server::reused().await;
-    let arguments = ["generate", "/a", "-t", "password", "--length", "20"];
+    let arguments = "generate /a -t password --length 20";
     let shell = Shell::of(&server).variable("NO_COLOR", "1");
-    let (status, screen) = shell.on_terminal(&arguments).end();
+    let (status, screen) = shell.on_terminal(arguments).end();
     assert_eq!(status, Some(0), "{screen}");
     let value = server.versions("/a").await[0]["value"].clone();
     let field = |name: &str| {
@@ -306,14 +282,11 @@ fn server_with_pins() -> Stub {
 fn parameters_by_name_have_the_type_in_the_schema() {
     let stub = server_with_pins();
     let shell = stub.shell();
-    fs::write(
-        shell.file("more.json"),
-        r#"{"label": "x", "places": ["z"]}"#,
-    )
-    .unwrap();
+    let more = r#"{"label": "x", "places": ["z"]}"#;
+    fs::write(shell.file("more.json"), more).unwrap();
     let generate = "generate /a -t pin --parameters-file more.json --param digits=6 --param label=40 --param places=a,b \
                     --param places=c";
-    shell.run(&words(generate)).expect(0);
+    shell.run(generate).expect(0);
     let sent: Value = serde_json::from_str(&stub.requests().pop().unwrap().body).unwrap();
     let parameters = json!({"label": "40", "places": ["a", "b", "c"], "digits": 6});
     let expected = json!({"name": "/a", "type": "pin", "parameters": parameters});
@@ -336,8 +309,8 @@ fn parameters_that_violate_the_schema_are_not_sent() {
         assert_eq!(stub.lines(), ["GET /api/v1/types"]);
     }
     let stub = server_with_pins();
-    let arguments = ["generate", "/a", "-t", "pim", "--param", "digits=6"];
-    let run = stub.shell().run(&arguments).expect(2);
+    let arguments = "generate /a -t pim --param digits=6";
+    let run = stub.shell().run(arguments).expect(2);
     run.errors
         .assert_contains("unknown type pim; `keywright types` lists the types");
 }
@@ -366,8 +339,8 @@ fn schemas_that_take_long_to_validate_are_left_to_the_server() {
             "GET /api/v1/types" => Reply::new(200, &types),
             _ => Reply::new(200, VERSION),
         });
-        let arguments = words("generate /a -t pin --param digits=\"x\"");
-        stub.shell().run(&arguments).expect(0);
+        let arguments = "generate /a -t pin --param digits=\"x\"";
+        stub.shell().run(arguments).expect(0);
         assert_eq!(stub.lines(), ["GET /api/v1/types", "POST /api/v1/data"]);
     }
 }
@@ -380,7 +353,7 @@ fn duplicate_parameters_are_refused() {
         "--alternative-name a --param alternative_names=b",
     ] {
         let shell = server_with_pins().shell();
-        let run = shell.run(&words(&format!("generate /a -t pin {parameters}")));
+        let run = shell.run(&format!("generate /a -t pin {parameters}"));
         run.expect(2).errors.assert_contains(
             ": duplicate parameter; give it once, with its option or with `--param`",
         );
@@ -393,8 +366,8 @@ fn parameters_are_sent_unchecked_if_the_server_lists_no_types() {
         "GET /api/v1/types" => Reply::new(404, "{\"error\":\"no such path\"}"),
         _ => Reply::new(200, VERSION),
     });
-    let arguments = words("generate /a -t pin --param digits=6 --param a=b");
-    stub.shell().run(&arguments).expect(0);
+    let arguments = "generate /a -t pin --param digits=6 --param a=b";
+    stub.shell().run(arguments).expect(0);
     let sent: Value = serde_json::from_str(&stub.requests().pop().unwrap().body).unwrap();
     assert_eq!(sent["parameters"], json!({"digits": 6, "a": "b"}));
 }
@@ -410,7 +383,7 @@ async fn regenerate_adds_a_version_with_the_same_parameters() {
     assert_eq!(made["metadata"]["owner"], "ops");
     assert_eq!(made["value"].as_str().unwrap().len(), 12);
     assert_eq!(server.versions("/a").await.len(), 2);
-    let (status, screen) = shell.on_terminal(&["regenerate", "/a"]).end();
+    let (status, screen) = shell.on_terminal("regenerate /a").end();
     assert_eq!(status, Some(0), "{screen}");
     assert_eq!(server.versions("/a").await.len(), 3);
 }
@@ -419,6 +392,6 @@ async fn regenerate_adds_a_version_with_the_same_parameters() {
 async fn a_credential_that_was_set_is_not_regenerated() {
     let server = Server::reused().await;
     server.stored("/a", "password", json!("x")).await;
-    Shell::of(&server).run(&["regenerate", "/a"]).expect(1);
+    Shell::of(&server).run("regenerate /a").expect(1);
     assert_eq!(server.versions("/a").await.len(), 1);
 }

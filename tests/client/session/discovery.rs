@@ -103,7 +103,7 @@ fn a_wrong_secret_fails_with_both_methods_and_is_not_printed() {
         let refused = || Reply::new(401, "{\"error\":\"invalid_client\"}");
         openid(request, url, &changes).unwrap_or_else(refused)
     });
-    let run = shell(&stub).run_with(&["login", "--client-id", "ci"], "hunter2");
+    let run = shell(&stub).run_with("login --client-id ci", "hunter2");
     let run = run.expect(5);
     run.errors.assert_contains("invalid_client");
     run.errors.assert_lacks("hunter2");
@@ -130,7 +130,7 @@ fn no_secret_is_sent_if_the_document_is_malformed() {
         let stub = Stub::start(move |request, _, url| {
             openid(request, url, &changes).unwrap_or_else(tokens)
         });
-        let run = shell(&stub).run_with(&["login", "--client-id", "ci"], "hunter2");
+        let run = shell(&stub).run_with("login --client-id ci", "hunter2");
         let run = run.expect(1);
         run.errors.assert_contains(words);
         assert!(requests_at(&stub, "POST /token").is_empty());
@@ -152,8 +152,8 @@ fn a_discovery_document_at_the_root_of_the_host_is_found() {
         "POST /token" => tokens(),
         _ => Reply::new(404, ""),
     });
-    let login = ["login", "--client-id", "ci"];
-    shell(&stub).run_with(&login, "secret").expect(0);
+    let login = "login --client-id ci";
+    shell(&stub).run_with(login, "secret").expect(0);
 }
 
 #[test]
@@ -162,8 +162,8 @@ fn tokens_other_than_bearer_tokens_are_refused() {
         let bound = || Reply::new(200, r#"{"access_token":"hunter2","token_type":"DPoP"}"#);
         openid(request, url, &json!({})).unwrap_or_else(bound)
     });
-    let login = ["login", "--client-id", "ci"];
-    let run = shell(&stub).run_with(&login, "secret").expect(1);
+    let login = "login --client-id ci";
+    let run = shell(&stub).run_with(login, "secret").expect(1);
     run.errors.assert_contains("not bearer tokens");
     run.errors.assert_lacks("hunter2");
 }
@@ -182,7 +182,7 @@ fn malformed_access_tokens_are_refused() {
             openid(request, url, &json!({})).unwrap_or_else(response)
         });
         let shell = shell(&stub);
-        let run = shell.run_with(&["login", "--client-id", "ci"], "secret");
+        let run = shell.run_with("login --client-id ci", "secret");
         let run = run.expect(1);
         run.errors
             .assert_contains("access_token must be 1 to 16384");
@@ -203,18 +203,16 @@ fn renewal_and_logout_use_client_and_resource_of_the_login() {
     let login = ["login", "--username", "alice", "--client-id", "cli"];
     let login = [&login[..], &["--resource", "https://api.example"]].concat();
     shell.run_with(&login, "password").expect(0);
-    shell.run(&["get", "/a"]).expect(0);
-    shell.run(&["logout"]).expect(0);
+    shell.run("get /a").expect(0);
+    shell.run("logout").expect(0);
     assert!(session(&shell).is_none());
     let forms = requests_at(&stub, "POST /token").into_iter();
     let expected = [
         "grant_type=password&username=alice&password=password&resource=https%3A%2F%2Fapi.example&client_id=cli",
         "grant_type=refresh_token&refresh_token=refresh&resource=https%3A%2F%2Fapi.example&client_id=cli",
     ];
-    assert_eq!(
-        forms.map(|request| request.body).collect::<Vec<_>>(),
-        expected
-    );
+    let actual = forms.map(|request| request.body).collect::<Vec<_>>();
+    assert_eq!(actual, expected);
     let revoked = &requests_at(&stub, "POST /revoke")[0].body;
     let expected = "token=refresh&token_type_hint=refresh_token&client_id=cli";
     assert_eq!(revoked, expected);
@@ -227,8 +225,8 @@ fn a_login_with_a_token_that_the_server_refuses_is_kept() {
         _ => openid(request, url, &json!({})).unwrap_or_else(tokens),
     });
     let shell = shell(&stub);
-    let login = ["login", "--client-id", "ci"];
-    let run = shell.run_with(&login, "secret").expect(5);
+    let login = "login --client-id ci";
+    let run = shell.run_with(login, "secret").expect(5);
     let words = "logged in, but the server refuses the token: invalid_token; check";
     run.errors.assert_contains(words);
     run.errors.assert_lacks("Logged in to");
@@ -241,9 +239,9 @@ fn a_provider_without_revocation_is_reported() {
         openid(request, url, &json!({"revocation_endpoint": null})).unwrap_or_else(tokens)
     });
     let shell = shell(&stub);
-    let login = ["login", "--client-id", "ci"];
-    shell.run_with(&login, "secret").expect(0);
-    let run = shell.run(&["logout"]).expect(3);
+    let login = "login --client-id ci";
+    shell.run_with(login, "secret").expect(0);
+    let run = shell.run("logout").expect(3);
     run.errors.assert_contains("no revocation_endpoint");
     assert!(session(&shell).is_none());
 }
@@ -353,8 +351,8 @@ fn clients_log_in_at_the_endpoint_of_each_provider() {
             };
             Reply::new(200, &body.to_string())
         });
-        let login = ["login", "--client-id", "ci"];
-        shell(&stub).run_with(&login, "secret").expect(0);
+        let login = "login --client-id ci";
+        shell(&stub).run_with(login, "secret").expect(0);
         let requests = requests_at(&stub, &format!("POST {token_path}"));
         assert_eq!(requests.len(), 1);
         assert_eq!(requests[0].body, form, "{path}");

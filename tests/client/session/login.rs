@@ -19,18 +19,17 @@ use super::{
     discovery::{openid, requests_at, shell},
     provider, session, write_session, write_session_text,
 };
-use crate::fixtures::words;
 
 #[tokio::test]
 async fn a_client_logs_in_with_a_secret_from_standard_input() {
     let server = Server::reused().await;
     server.stored("/a", "value", json!("v")).await;
     let shell = Shell::new();
-    let mut login = words("login --ca-cert ca.pem --client-id developer --server");
-    login.push(server.base_url());
+    let url = server.base_url();
+    let login = format!("login --ca-cert ca.pem --client-id developer --server {url}");
     let run = shell.run_with(&login, "developer-secret\n").expect(0);
     assert_eq!(run.output, "");
-    assert_eq!(shell.run(&["get", "/a", "--raw"]).expect(0).output, "v");
+    assert_eq!(shell.run("get /a --raw").expect(0).output, "v");
 
     let kept = session(&shell).unwrap();
     assert_eq!(kept["server"], server.base_url());
@@ -55,17 +54,17 @@ async fn session_files_are_private_and_their_links_are_followed() {
     assert_eq!(mode(&file), 0o600);
     // The mode of an existing folder is not changed.
     assert_eq!(mode(&folder), 0o755);
-    assert_eq!(shell.run(&["find"]).expect(0).errors, "");
+    assert_eq!(shell.run("find").expect(0).errors, "");
     for open in [0o640, 0o604, 0o660] {
         fs::set_permissions(&file, fs::Permissions::from_mode(open)).unwrap();
-        let run = shell.run(&["find"]).expect(0);
+        let run = shell.run("find").expect(0);
         run.errors
             .assert_contains("other users can read this login");
         run.errors.assert_contains("session.json");
     }
     shell.run_with(&login, "developer-password").expect(0);
     assert_eq!(mode(&file), 0o600);
-    assert_eq!(shell.run(&["find"]).expect(0).errors, "");
+    assert_eq!(shell.run("find").expect(0).errors, "");
 
     let shell = Shell::at(&server);
     let folder = shell.file(".config/keywright");
@@ -77,8 +76,8 @@ async fn session_files_are_private_and_their_links_are_followed() {
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     let mode = fs::metadata(&target).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    shell.run(&["find"]).expect(0);
-    shell.run(&["logout"]).expect(0);
+    shell.run("find").expect(0);
+    shell.run("logout").expect(0);
     assert!(!target.exists());
 }
 
@@ -86,7 +85,7 @@ async fn session_files_are_private_and_their_links_are_followed() {
 async fn a_user_logs_in_with_a_password_without_echo() {
     let server = Server::reused().await;
     let shell = Shell::at(&server);
-    let mut terminal = shell.on_terminal(&["login"]);
+    let mut terminal = shell.on_terminal("login");
     terminal.expect("Username: ").type_line("developer");
     let provider = format!("{}/identity", server.base_url());
     terminal.expect(&format!("Logging in at the identity provider {provider}."));
@@ -96,19 +95,19 @@ async fn a_user_logs_in_with_a_password_without_echo() {
     let (status, screen) = terminal.end();
     assert_eq!(status, Some(0), "{screen}");
     screen.assert_lacks("developer-password");
-    shell.run(&["find"]).expect(0);
+    shell.run("find").expect(0);
 
     let other = Shell::at(&server);
-    let arguments = ["login", "--username", "developer"];
-    other.run_with(&arguments, "developer-password\n").expect(0);
-    other.run(&["find"]).expect(0);
+    let arguments = "login --username developer";
+    other.run_with(arguments, "developer-password\n").expect(0);
+    other.run("find").expect(0);
     let refresh_token = session(&other).unwrap()["refresh_token"].clone();
     let third = Shell::at(&server);
     let refresh_token = refresh_token.as_str().unwrap();
     third
-        .run_with(&["login", "--refresh-token"], refresh_token)
+        .run_with("login --refresh-token", refresh_token)
         .expect(0);
-    third.run(&["find"]).expect(0);
+    third.run("find").expect(0);
 }
 
 #[test]
@@ -123,7 +122,7 @@ fn a_password_goes_only_to_the_provider_shown_before_the_prompt() {
         Reply::new(200, &info.to_string())
     });
     let shell = shell(&stub);
-    let mut terminal = shell.on_terminal(&["login", "--username", "u"]);
+    let mut terminal = shell.on_terminal("login --username u");
     terminal
         .expect("/0.")
         .expect("Password: ")
@@ -132,11 +131,8 @@ fn a_password_goes_only_to_the_provider_shown_before_the_prompt() {
     assert_eq!(status, Some(5), "{screen}");
     screen.assert_contains("identity provider has changed");
     let requests = stub.requests().into_iter();
-    assert!(
-        requests
-            .map(|request| request.line)
-            .all(|line| line == "GET /info")
-    );
+    let mut lines = requests.map(|request| request.line);
+    assert!(lines.all(|line| line == "GET /info"));
 }
 
 #[test]
@@ -147,7 +143,7 @@ fn a_settings_file_or_session_over_1_mib_is_refused() {
     for name in ["settings.toml", "session.json"] {
         let file = folder.join(name);
         fs::write(&file, " ".repeat(1024 * 1024 + 1)).unwrap();
-        let run = shell.run(&["find"]).expect(1);
+        let run = shell.run("find").expect(1);
         run.errors
             .assert_contains("it is longer than 1048576 bytes");
         fs::remove_file(file).unwrap();
@@ -159,7 +155,7 @@ async fn a_refused_login_keeps_the_previous_session() {
     let server = Server::reused().await;
     let shell = Shell::at(&server);
     let (as_client, wrong) = ("login --client-id developer", "wrong-secret");
-    let login = shell.run_with(&words(as_client), "developer-secret");
+    let login = shell.run_with(as_client, "developer-secret");
     login.expect(0);
     let before = session(&shell);
     for (line, input, status, message) in [
@@ -175,7 +171,7 @@ async fn a_refused_login_keeps_the_previous_session() {
         ),
         ("login --device --username b", "", 2, "cannot be used"),
     ] {
-        let run = shell.run_with(&words(line), input).expect(status);
+        let run = shell.run_with(line, input).expect(status);
         run.errors.assert_contains(message);
         run.errors.assert_lacks(wrong);
         assert_eq!(session(&shell), before);
@@ -208,7 +204,7 @@ async fn a_server_without_an_identity_provider_is_reported() {
     let application = Application::issued();
     let options = application.options().without_tokens();
     let server = Server::start_with(&options).await;
-    let run = Shell::at(&server).run_with(&["login", "--username", "a"], "b");
+    let run = Shell::at(&server).run_with("login --username a", "b");
     assert!(run.expect(1).errors.contains("no identity provider"));
 }
 
@@ -216,13 +212,10 @@ async fn a_server_without_an_identity_provider_is_reported() {
 async fn a_server_with_an_untrusted_ca_is_refused() {
     let server = Server::reused().await;
     let shell = Shell::at(&server);
-    fs::write(
-        shell.file("other.pem"),
-        TestCertificate::root("other").certificate,
-    )
-    .unwrap();
-    let arguments = words("login --client-id developer --ca-cert other.pem");
-    let run = shell.run_with(&arguments, "developer-secret").expect(6);
+    let other = TestCertificate::root("other").certificate;
+    fs::write(shell.file("other.pem"), other).unwrap();
+    let arguments = "login --client-id developer --ca-cert other.pem";
+    let run = shell.run_with(arguments, "developer-secret").expect(6);
     assert!(run.errors.to_lowercase().contains("certificate"), "{run:?}");
     assert!(session(&shell).is_none());
 }
@@ -243,9 +236,9 @@ async fn an_application_logs_in_with_a_certificate_without_a_token() {
         .run(&[&["login"][..], &CERTIFICATE].concat())
         .expect(0);
     assert!(session(&shell).unwrap().get("access_token").is_none());
-    assert_eq!(shell.run(&["get", "/a", "--raw"]).expect(0).output, "v");
-    shell.run(&["logout"]).expect(0);
-    shell.run(&["get", "/a"]).expect(5);
+    assert_eq!(shell.run("get /a --raw").expect(0).output, "v");
+    shell.run("logout").expect(0);
+    shell.run("get /a").expect(5);
 }
 
 #[tokio::test]
@@ -266,10 +259,8 @@ async fn a_certificate_of_an_untrusted_ca_is_refused() {
     let refused = refused.expect(5).errors;
     refused.assert_contains(" refuses the client certificate");
     refused.assert_lacks("retrying");
-    shell.run(&["login", "--cert", "app.pem"]).expect(1);
-    let run = shell
-        .run(&["get", "/a", "--cert", "ca.pem", "--key", "ca.pem"])
-        .expect(1);
+    shell.run("login --cert app.pem").expect(1);
+    let run = shell.run("get /a --cert ca.pem --key ca.pem").expect(1);
     run.errors
         .assert_contains("ca.pem contains no PEM private key");
 }
@@ -282,12 +273,12 @@ async fn a_logout_revokes_the_login_and_reports_the_server() {
     shell.run_with(&login, "developer-password").expect(0);
     let kept = session(&shell).unwrap();
     let refresh_token = kept["refresh_token"].as_str().unwrap().to_owned();
-    shell.run(&["logout"]).expect(0);
+    shell.run("logout").expect(0);
     assert!(session(&shell).is_none());
-    shell.run(&["find"]).expect(5);
-    let again = ["login", "--refresh-token"];
-    shell.run_with(&again, &refresh_token).expect(5);
-    let run = shell.run(&["logout"]).expect(0);
+    shell.run("find").expect(5);
+    let again = "login --refresh-token";
+    shell.run_with(again, &refresh_token).expect(5);
+    let run = shell.run("logout").expect(0);
     run.errors.assert_contains("not logged in");
 
     let shell = Shell::at(&server);
@@ -295,11 +286,11 @@ async fn a_logout_revokes_the_login_and_reports_the_server() {
     shell.run_with(&login, "developer-password").expect(0);
     let shell = shell.variable("NO_COLOR", "1");
     let message = format!("Logged out of {}.\n", server.base_url());
-    assert_eq!(shell.on_terminal(&["logout"]).end(), (Some(0), message));
+    assert_eq!(shell.on_terminal("logout").end(), (Some(0), message));
     assert!(session(&shell).is_none());
-    shell.run(&["find"]).expect(5);
+    shell.run("find").expect(5);
     let none = "You are not logged in.\n".to_owned();
-    assert_eq!(shell.on_terminal(&["logout"]).end(), (Some(0), none));
+    assert_eq!(shell.on_terminal("logout").end(), (Some(0), none));
 }
 
 #[test]
@@ -312,7 +303,7 @@ fn the_session_is_deleted_even_if_the_provider_is_down() {
         "access_token": token("old"), "refresh_token": "refresh",
     });
     write_session(&shell, &kept);
-    let run = shell.run(&["logout"]).expect(3);
+    let run = shell.run("logout").expect(3);
     run.errors.assert_contains("could not reach ");
     assert!(session(&shell).is_none());
 }
@@ -324,22 +315,13 @@ fn token(id: &str) -> String {
 
 #[test]
 fn an_expired_token_is_renewed_once_for_the_logout() {
+    let refresh = Some("refresh");
     for (refresh_token, renewed_id, status, expected) in [
-        (
-            Some("refresh"),
-            Some("fresh"),
-            0,
-            &["DELETE old", "POST", "DELETE fresh"][..],
-        ),
+        (refresh, Some("fresh"), 0, "DELETE old, POST, DELETE fresh"),
         // The client renews the token only once.
-        (
-            Some("refresh"),
-            Some("old"),
-            3,
-            &["DELETE old", "POST", "DELETE old"],
-        ),
-        (Some("refresh"), None, 3, &["DELETE old", "POST"]),
-        (None, None, 3, &["DELETE old"]),
+        (refresh, Some("old"), 3, "DELETE old, POST, DELETE old"),
+        (refresh, None, 3, "DELETE old, POST"),
+        (None, None, 3, "DELETE old"),
     ] {
         let stub = Stub::start(move |request, before, url| match request.line.as_str() {
             "DELETE /uaa/oauth/token/revoke/fresh" => Reply::new(200, ""),
@@ -360,7 +342,7 @@ fn an_expired_token_is_renewed_once_for_the_logout() {
             kept["refresh_token"] = json!(refresh_token);
         }
         write_session(&shell, &kept);
-        shell.run(&["logout"]).expect(status);
+        shell.run("logout").expect(status);
         assert!(session(&shell).is_none());
         let requests = stub.requests().into_iter().filter_map(|request| {
             let (method, path) = request.line.split_once(' ').unwrap();
@@ -377,51 +359,38 @@ fn an_expired_token_is_renewed_once_for_the_logout() {
                 _ => None,
             }
         });
-        assert_eq!(requests.collect::<Vec<_>>(), expected);
+        assert_eq!(requests.collect::<Vec<_>>().join(", "), expected);
     }
 }
 
 #[tokio::test]
 async fn a_malformed_session_prevents_neither_logout_nor_login() {
     let server = Server::reused().await;
-    for text in [
-        &b""[..],
-        b"{",
-        b"{\"server\": \"hunter2\"}",
-        b"hunter2 \xff",
-    ] {
+    let without_token = b"{\"server\": \"hunter2\"}";
+    for text in [&b""[..], b"{", without_token, b"hunter2 \xff"] {
         let shell = Shell::at(&server);
         write_session_text(&shell, text);
-        let run = shell.run(&["find"]).expect(1);
+        let run = shell.run("find").expect(1);
         run.errors.assert_contains("log in again");
         run.errors.assert_lacks("hunter2");
-        let run = shell.run(&["logout"]).expect(3);
+        let run = shell.run("logout").expect(3);
         run.errors.assert_contains("could not be revoked");
         assert!(!shell.file(".config/keywright/session.json").exists());
         write_session_text(&shell, text);
-        let login = ["login", "--username", "developer"];
-        shell.run_with(&login, "developer-password").expect(0);
-        shell.run(&["find"]).expect(0);
+        let login = "login --username developer";
+        shell.run_with(login, "developer-password").expect(0);
+        shell.run("find").expect(0);
     }
 }
 
 #[test]
 fn revoking_a_login_of_a_client_requires_its_secret() {
+    let form = Some("token=access&token_type_hint=access_token");
     for (id, status, revocation, words) in [
         (None, 200, None, "stays valid until it expires"),
         (Some("other"), 200, None, "stays valid until it expires"),
-        (
-            Some("ci"),
-            200,
-            Some("token=access&token_type_hint=access_token"),
-            "Logged out of",
-        ),
-        (
-            Some("ci"),
-            400,
-            Some("token=access&token_type_hint=access_token"),
-            "refuses the revocation",
-        ),
+        (Some("ci"), 200, form, "Logged out of"),
+        (Some("ci"), 400, form, "refuses the revocation"),
     ] {
         let stub = Stub::start(move |request, _, url| match request.line.as_str() {
             "POST /token" => Reply::new(200, r#"{"access_token":"access"}"#),
@@ -429,24 +398,21 @@ fn revoking_a_login_of_a_client_requires_its_secret() {
             _ => openid(request, url, &json!({})).unwrap_or_else(|| Reply::new(404, "")),
         });
         let shell = shell(&stub);
-        let login = ["login", "--client-id", "ci"];
-        shell.run_with(&login, "secret").expect(0);
+        let login = "login --client-id ci";
+        shell.run_with(login, "secret").expect(0);
         let shell = match id {
             Some(id) => shell
                 .variable("KEYWRIGHT_CLIENT_ID", id)
                 .variable("KEYWRIGHT_CLIENT_SECRET", "secret"),
             None => shell,
         };
-        let run = shell.run(&["logout"]);
+        let run = shell.run("logout");
         let run = run.expect(if status == 200 { 0 } else { 3 });
         run.errors.assert_contains(words);
         assert!(session(&shell).is_none());
         let requests = requests_at(&stub, "POST /revoke");
-        assert_eq!(
-            requests.first().map(|request| request.body.as_str()),
-            revocation,
-            "{id:?}"
-        );
+        let actual = requests.first().map(|request| request.body.as_str());
+        assert_eq!(actual, revocation, "{id:?}");
         // ci:secret in base64, in lower case like the recorded head.
         let with_secret = |request: &ReceivedRequest| request.head.contains("basic y2k6c2vjcmv0");
         assert!(requests.iter().all(with_secret), "{requests:?}");

@@ -68,7 +68,7 @@ async fn settings_are_read_from_the_default_or_a_named_folder() {
         server.base_url()
     );
     fs::write(folder.join("settings.toml"), settings).unwrap();
-    let yaml = shell.run(&["get", "/a"]).expect(0).output;
+    let yaml = shell.run("get /a").expect(0).output;
     yaml.assert_contains("\nvalue: v\n");
     for (settings, reason) in [
         ("servr = \"x\"", "servr"),
@@ -76,12 +76,12 @@ async fn settings_are_read_from_the_default_or_a_named_folder() {
         ("retries = \"x\"", "line 1: retries: invalid type: "),
     ] {
         fs::write(folder.join("settings.toml"), settings).unwrap();
-        let run = shell.run(&["get", "/a"]).expect(1);
+        let run = shell.run("get /a").expect(1);
         run.errors.assert_contains("settings.toml");
         run.errors.assert_contains(reason);
     }
 
-    let login = ["login", "--username", "developer"];
+    let login = "login --username developer";
     for (variable, folder) in [
         ("XDG_CONFIG_HOME", "config/keywright"),
         ("KEYWRIGHT_CLIENT_DIRECTORY", "config"),
@@ -89,7 +89,7 @@ async fn settings_are_read_from_the_default_or_a_named_folder() {
         let shell = Shell::at(&server);
         let named = shell.file("config").display().to_string();
         let shell = shell.variable(variable, &named);
-        shell.run_with(&login, "developer-password").expect(0);
+        shell.run_with(login, "developer-password").expect(0);
         let file = shell.file(folder).join("session.json");
         assert!(file.is_file(), "{variable}");
     }
@@ -106,7 +106,7 @@ fn a_token_is_only_sent_to_the_server_of_its_session() {
         "server": one.url(), "ca_cert": [shell.file("ca.pem")], "access_token": "token-of-one",
     });
     fs::write(folder.join("session.json"), session.to_string()).unwrap();
-    shell.run(&["get", "/a"]).expect(0);
+    shell.run("get /a").expect(0);
     assert!(one.requests()[0].head.contains("bearer token-of-one"));
     let elsewhere = ["get", "/a", "--server", &other.url(), "--ca-cert", "ca.pem"];
     shell.run(&elsewhere).expect(5);
@@ -171,7 +171,7 @@ fn an_expired_token_from_a_file_is_not_renewed() {
         .variable("KEYWRIGHT_CLIENT_ID", "app")
         .variable("KEYWRIGHT_CLIENT_SECRET", "secret");
     fs::write(shell.file("token"), "of-file").unwrap();
-    let run = shell.run(&["get", "/a", "--token-file", "token"]).expect(5);
+    let run = shell.run("get /a --token-file token").expect(5);
     let advice = "the token in token has expired; replace it";
     run.errors.assert_contains(advice);
     run.errors.assert_lacks("keywright login");
@@ -192,7 +192,7 @@ fn unusable_certificate_and_key_files_are_named() {
     let variable = Shell::new()
         .variable("KEYWRIGHT_CLIENT_SERVER", "https://127.0.0.1:1")
         .variable("KEYWRIGHT_CLIENT_CA_CERT", "absent.pem");
-    let run = variable.run(&["login", "--device"]).expect(1);
+    let run = variable.run("login --device").expect(1);
     run.errors
         .assert_contains("KEYWRIGHT_CLIENT_CA_CERT: could not read absent.pem");
     for (arguments, reason) in [
@@ -242,13 +242,11 @@ fn unusable_certificate_and_key_files_are_named() {
 fn a_malformed_token_is_refused_without_being_printed() {
     let shell = Shell::new();
     fs::write(shell.file("token"), "hunter2 hunter2\n").unwrap();
-    let run = shell.run(&["find", "--token-file", "token"]).expect(1);
+    let run = shell.run("find --token-file token").expect(1);
     run.errors
         .assert_contains("token must contain an access token");
     run.errors.assert_lacks("hunter2");
-    let run = shell
-        .variable("KEYWRIGHT_TOKEN", "hunter2\nx")
-        .run(&["find"]);
+    let run = shell.variable("KEYWRIGHT_TOKEN", "hunter2\nx").run("find");
     let run = run.expect(1);
     run.errors.assert_contains("KEYWRIGHT_TOKEN must contain");
     run.errors.assert_lacks("hunter2");
@@ -258,9 +256,9 @@ fn a_malformed_token_is_refused_without_being_printed() {
 fn login_refuses_a_token_file() {
     let shell = Shell::new();
     fs::write(shell.file("token"), "token").unwrap();
-    let run = shell.run(&["login", "--username", "a", "--token-file", "token"]);
+    let run = shell.run("login --username a --token-file token");
     let run = run.expect(2);
     run.errors.assert_contains("--token-file");
     // The option belongs after the name of the command.
-    shell.run(&["--token-file", "token", "find"]).expect(2);
+    shell.run("--token-file token find").expect(2);
 }

@@ -8,15 +8,15 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::{EXPIRED, provider, session, write_session};
-use crate::fixtures::{self, VERSION, listing, password_for, versions, with_secret, words};
+use crate::fixtures::{self, VERSION, listing, password_for, versions, with_secret};
 
 #[tokio::test]
 async fn a_renewed_access_token_is_stored_in_the_session() {
     let server = Server::reused().await;
     server.stored("/a", "value", json!("v")).await;
     let shell = Shell::at(&server);
-    let login = ["login", "--username", "developer"];
-    shell.run_with(&login, "developer-password").expect(0);
+    let login = "login --username developer";
+    shell.run_with(login, "developer-password").expect(0);
     let mint = Mint::of(&server).await;
     let mut claims = mint.user_claims("3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10");
     claims["exp"] = json!(1_000_000_000);
@@ -27,7 +27,7 @@ async fn a_renewed_access_token_is_stored_in_the_session() {
     let file = shell.file(".config/keywright/session.json");
     fs::write(file, kept.to_string()).unwrap();
 
-    assert_eq!(shell.run(&["get", "/a", "--raw"]).expect(0).output, "v");
+    assert_eq!(shell.run("get /a --raw").expect(0).output, "v");
     let kept = session(&shell).unwrap();
     assert_ne!(kept["access_token"], json!(expired));
     assert_eq!(kept["refresh_token"], refresh_token);
@@ -63,7 +63,7 @@ fn a_renewed_token_does_not_overwrite_a_changed_session() {
             "access_token": "expired", "refresh_token": "refresh",
         });
         write_session(&shell, &session_before);
-        shell.run(&["get", "/a"]).expect(0);
+        shell.run("get /a").expect(0);
         assert_eq!(session(&shell), replacement(&stub.url()));
     }
 }
@@ -96,10 +96,10 @@ fn tokens_are_not_sent_to_another_identity_provider() {
         "identity provider has changed since the login: {}/other",
         stub.url()
     );
-    let run = shell.run(&["get", "/a"]).expect(5);
+    let run = shell.run("get /a").expect(5);
     run.errors.assert_contains(&expected);
     assert_eq!(session(&shell), kept);
-    let run = shell.run(&["logout"]).expect(3);
+    let run = shell.run("logout").expect(3);
     run.errors.assert_contains(&expected);
     assert!(session(&shell).is_none());
     let lines = stub.lines();
@@ -120,7 +120,7 @@ fn a_client_in_the_environment_renews_with_its_secret() {
         })
     });
     let shell = with_secret(stub.shell()).variable("KEYWRIGHT_CLIENT_SECRET", "s&cret");
-    shell.run(&["get", "/a"]).expect(0);
+    shell.run("get /a").expect(0);
     let log_in = [
         "GET /info",
         "GET /uaa/.well-known/openid-configuration",
@@ -142,7 +142,7 @@ fn a_token_that_expires_at_once_is_renewed_only_once() {
         let stub = Stub::start(move |request, before, url| {
             provider(request, before, url).unwrap_or_else(|| Reply::new(status, EXPIRED))
         });
-        let run = with_secret(stub.shell()).run(&["get", "/a"]);
+        let run = with_secret(stub.shell()).run("get /a");
         assert_ne!(run.status, Some(0));
         let lines = stub.lines();
         let gets = lines.iter().filter(|line| line.starts_with("GET /api"));
@@ -158,7 +158,7 @@ fn an_expired_token_without_renewal_suggests_a_login() {
         "server": stub.url(), "ca_cert": [shell.file("ca.pem")], "access_token": "expired",
     });
     write_session(&shell, &kept);
-    let run = shell.run(&["get", "/a"]).expect(5);
+    let run = shell.run("get /a").expect(5);
     run.errors.assert_contains("has expired");
     run.errors.assert_contains("keywright login");
     assert_eq!(stub.lines().len(), 1);
@@ -225,7 +225,7 @@ fn an_unavailable_provider_is_retried_and_exits_with_status_6() {
         });
         for run in [
             anonymous(&stub).run_with(&LOGIN, "secret"),
-            with_secret(anonymous(&stub)).run(&["get", "/a"]),
+            with_secret(anonymous(&stub)).run("get /a"),
         ] {
             let run = run.expect(6);
             run.errors
@@ -248,7 +248,7 @@ fn a_briefly_unavailable_provider_is_retried() {
     });
     let shell = anonymous(&stub);
     shell.run_with(&LOGIN, "secret").expect(0);
-    shell.run(&["get", "/a"]).expect(0);
+    shell.run("get /a").expect(0);
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn a_failed_renewal_keeps_the_session() {
         "access_token": "expired", "refresh_token": "refresh",
     });
     write_session(&shell, &kept);
-    let run = shell.run(&["get", "/a"]).expect(6);
+    let run = shell.run("get /a").expect(6);
     run.errors.assert_lacks("has expired");
     assert_eq!(session(&shell), Some(kept));
 }
@@ -321,7 +321,7 @@ fn bulk_commands_exit_with_status_6_if_the_provider_is_down() {
         let entry = |name: &str| format!("- {{name: {name}, type: value, value: v}}\n");
         let file = format!("credentials:\n{}", NAMES.map(entry).concat());
         fixtures::file(&shell, "file", &file);
-        let run = shell.run(&words(line)).expect(6);
+        let run = shell.run(line).expect(6);
         let output = [&*run.errors, &*run.output].concat();
         output.assert_contains(not_tried);
         assert!(!shell.file("export").exists());

@@ -80,7 +80,7 @@ fn polling_respects_the_interval_of_the_provider() {
     let form = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Adevice_code&device_code=hunter2&client_id=cli";
     assert!(polls.iter().all(|poll| poll.body == form), "{polls:?}");
     assert_eq!(session(&shell).unwrap()["access_token"], "access");
-    shell.run(&["get", "/a"]).expect(0);
+    shell.run("get /a").expect(0);
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn no_code_is_exchanged_after_a_refusal_or_from_another_issuer() {
         let shell = shell(&stub);
         let program = browser(&shell, &parameters.replace("ISSUER", &stub.url()));
         let shell = shell.variable("BROWSER", &program);
-        let run = shell.run(&["login", "--browser"]).expect(5);
+        let run = shell.run("login --browser").expect(5);
         run.errors.assert_contains(words);
         assert!(requests_at(&stub, "POST /token").is_empty());
         assert!(session(&shell).is_none());
@@ -253,7 +253,7 @@ fn an_undeclared_issuer_parameter_may_be_missing() {
     let shell = shell(&stub);
     let program = browser(&shell, "code=c&state=STATE");
     let shell = shell.variable("BROWSER", &program);
-    shell.run(&["login", "--browser"]).expect(0);
+    shell.run("login --browser").expect(0);
 }
 
 #[test]
@@ -262,6 +262,6 @@ fn a_provider_without_s256_is_not_used_in_the_browser() {
         let changes = json!({"code_challenge_methods_supported": ["plain"]});
         openid(request, url, &changes).unwrap_or_else(tokens)
     });
-    let run = shell(&stub).run(&["login", "--browser"]).expect(1);
+    let run = shell(&stub).run("login --browser").expect(1);
     run.errors.assert_contains("S256");
 }

@@ -17,10 +17,8 @@ async fn pages_that_only_read_are_accessible() {
         .await;
     chromium.log_in(crate::browser::DEVELOPER).await;
     // The page that the user requested before the login.
-    assert_eq!(
-        chromium.location().await,
-        "/console/credential?name=/shop/database/user"
-    );
+    let actual = chromium.location().await;
+    assert_eq!(actual, "/console/credential?name=/shop/database/user");
     chromium.check("credential").await;
     chromium.submit("[aria-label='Reveal password']").await;
     chromium.find_text("correct horse battery staple").await;

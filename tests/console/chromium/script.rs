@@ -74,10 +74,8 @@ async fn without_scripts_there_are_no_copy_buttons() {
             .await;
         chromium.open("/console/credential?name=/a").await;
         chromium.find("[aria-label='Reveal value']").await;
-        assert_eq!(
-            chromium.has("[aria-label='Copy value']").await,
-            !is_disabled
-        );
+        let actual = chromium.has("[aria-label='Copy value']").await;
+        assert_eq!(actual, !is_disabled);
     }
 }
 

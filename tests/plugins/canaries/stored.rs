@@ -129,11 +129,7 @@ async fn interpolated_documents_are_in_no_log_or_database_file() {
         .post("/api/v1/interpolate", document)
         .await
         .expect(200);
-    assert!(
-        response.body.contains(&value.to_string()),
-        "{}",
-        response.body
-    );
+    response.assert_contains(&value.to_string());
     assert_absent_from_files(server, &canaries, "/marker/json").await;
 }
 

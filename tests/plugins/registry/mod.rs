@@ -161,10 +161,8 @@ async fn cached_component_works_without_its_registry() {
     let options = workshop.options(&reference, "");
     let server = Server::start_with(&options).await;
     assert_generates(&server, "/a").await;
-    assert_eq!(
-        server.plugin_digest("plain").await,
-        workshop.digest("plain.wasm")
-    );
+    let actual = server.plugin_digest("plain").await;
+    assert_eq!(actual, workshop.digest("plain.wasm"));
     assert!(
         server
             .log()
@@ -192,10 +190,8 @@ async fn cached_component_works_without_its_registry() {
     registry.start_again();
     drop(Server::start_with(&options).await);
     let restored = fs::read(&workshop.pulled_files(".wasm")[0]).unwrap();
-    assert_eq!(
-        digest(&restored),
-        format!("sha256:{}", workshop.digest("plain.wasm"))
-    );
+    let actual = digest(&restored);
+    assert_eq!(actual, format!("sha256:{}", workshop.digest("plain.wasm")));
     let manifest = &workshop.pulled_files(".manifest.json")[0];
     let changed = fs::read_to_string(manifest)
         .unwrap()
@@ -215,19 +211,15 @@ async fn sighup_pulls_another_digest() {
     workshop.build("other");
     let references = ["plain.wasm", "other"].map(|file| workshop.pushed(&registry, file, "1"));
     let server = Server::start_with(&workshop.options(&references[0], "")).await;
-    assert_eq!(
-        server.plugin_digest("plain").await,
-        workshop.digest("plain.wasm")
-    );
+    let actual = server.plugin_digest("plain").await;
+    assert_eq!(actual, workshop.digest("plain.wasm"));
 
     let expected = server
         .reload_plugins(&workshop.options(&references[1], ""))
         .await;
     expected.assert_contains("reloaded the plugins");
-    assert_eq!(
-        server.plugin_digest("plain").await,
-        workshop.digest("other")
-    );
+    let actual = server.plugin_digest("plain").await;
+    assert_eq!(actual, workshop.digest("other"));
 
     let (repository, _) = references[0].split_once('@').unwrap();
     let absent = format!("{repository}@sha256:{}", "0".repeat(64));
@@ -239,20 +231,16 @@ async fn sighup_pulls_another_digest() {
     refused.assert_contains("calls use the previous plugins");
     assert!(server.log().contains("the registry does not respond"));
     assert_generates(&server, "/a").await;
-    assert_eq!(
-        server.plugin_digest("plain").await,
-        workshop.digest("other")
-    );
+    let actual = server.plugin_digest("plain").await;
+    assert_eq!(actual, workshop.digest("other"));
 
     // The first component is still cached.
     let expected = server
         .reload_plugins(&workshop.options(&references[0], ""))
         .await;
     expected.assert_contains("reloaded the plugins");
-    assert_eq!(
-        server.plugin_digest("plain").await,
-        workshop.digest("plain.wasm")
-    );
+    let actual = server.plugin_digest("plain").await;
+    assert_eq!(actual, workshop.digest("plain.wasm"));
 }
 
 #[tokio::test]

@@ -28,10 +28,8 @@ async fn push_uses_the_cncf_layout_and_is_reproducible() {
         json!({"mediaType": "application/wasm", "digest": digest(&bytes), "size": bytes.len()});
     assert_eq!(manifest["layers"], json!([layer]));
     let by_digest = reference.split_once('@').unwrap().1;
-    assert_eq!(
-        registry.manifest("plugins/plain", by_digest).await,
-        manifest
-    );
+    let actual = registry.manifest("plugins/plain", by_digest).await;
+    assert_eq!(actual, manifest);
 
     let uploads = || {
         registry

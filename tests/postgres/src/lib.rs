@@ -235,11 +235,8 @@ impl Keeper {
     fn run(&mut self, command: &str) {
         let commands = self.commands.as_mut().unwrap();
         writeln!(commands, "{command}").unwrap();
-        assert_eq!(
-            self.response(),
-            "done",
-            "PostgreSQL did not run the command"
-        );
+        let actual = self.response();
+        assert_eq!(actual, "done", "PostgreSQL did not run the command");
     }
 
     fn response(&mut self) -> String {

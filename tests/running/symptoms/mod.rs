@@ -283,7 +283,7 @@ async fn on_a_newer_schema() -> String {
 
 /// Returns the error of a server that does not start in this folder.
 fn start_error(directory: &std::path::Path) -> String {
-    let ended = run_command(directory, &["serve"]).expect(1);
+    let ended = run_command(directory, "serve").expect(1);
     ended.output + &ended.errors
 }
 
@@ -417,12 +417,12 @@ async fn provoke_client_error(text: &str) -> Commanded {
         "the identity provider does not support this operation: its discovery document has no …"
         | "the login was not completed in time; log in again" => {
             let shell = Shell::at(&server);
-            let login = move || shell.run(&["login", "--device"]);
+            let login = move || shell.run("login --device");
             return tokio::task::spawn_blocking(login).await.unwrap();
         }
         "logged in, but the server refuses the token: …" => {
             let shell = Shell::at(&server);
-            let login = move || shell.run_with(&["login", "--client-id", "ci"], "secret");
+            let login = move || shell.run_with("login --client-id ci", "secret");
             return tokio::task::spawn_blocking(login).await.unwrap();
         }
         "the credential does not exist or the caller may not access it"
@@ -445,7 +445,7 @@ async fn provoke_client_error(text: &str) -> Commanded {
             .variable("KEYWRIGHT_CLIENT_RETRIES", "0"),
         text => nothing_provokes(text),
     };
-    tokio::task::spawn_blocking(move || shell.run(&["get", "/absent"]))
+    tokio::task::spawn_blocking(move || shell.run("get /absent"))
         .await
         .unwrap()
 }

@@ -70,7 +70,7 @@ async fn a_killed_backup_leaves_no_incomplete_target() {
         kill_command(source, &arguments, after);
         if target.exists() {
             finished += 1;
-            run_command(folder.path(), &["check"]).expect(0);
+            run_command(folder.path(), "check").expect(0);
             assert_eq!(version_count(folder.path()).await, expected);
         }
     }
@@ -78,7 +78,7 @@ async fn a_killed_backup_leaves_no_incomplete_target() {
     fs::remove_file(&target).unwrap_or_default();
     run_command(source, &arguments).expect(0);
     assert_eq!(version_count(folder.path()).await, expected);
-    run_command(source, &["check"]).expect(0);
+    run_command(source, "check").expect(0);
 }
 
 async fn fill(server: &Server) {

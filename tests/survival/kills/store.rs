@@ -92,7 +92,7 @@ impl Store {
 
     /// Asserts that `keywright check` has no findings.
     pub(super) fn check(&self) {
-        run_command(self.directory(), &["check"]).expect(0);
+        run_command(self.directory(), "check").expect(0);
     }
 
     /// Waits until the database has closed the connections of the killed server, whose last commands may still run.
