@@ -286,6 +286,7 @@ impl WriterThread {
                 gathering_ends: None,
             };
             let committed = self.write(&mut group, first);
+            self.file.end_write();
             if committed.is_err() {
                 self.connection = None;
             }

@@ -3,8 +3,8 @@
 //! Each read locks its snapshot of the file. While another connection of the process holds the same lock, SQLite only counts the
 //! holders. Otherwise, a read makes two system calls, during which reads on other threads wait.
 //!
-//! While a snapshot is held, the write-ahead log can't be written from its beginning again, and would grow. So the snapshot is
-//! released before a group of writes begins, and held again once nothing, in any process, has been written for an interval.
+//! While a snapshot is held, the write-ahead log can't be written from its beginning again, and would grow. So no snapshot is held
+//! from before a group of writes begins until nothing, in any process, has been written for an interval.
 
 use parking_lot::Mutex;
 
@@ -19,6 +19,7 @@ struct Holder {
     connection: SqliteConnection,
     /// A number that differs after another connection has committed a change.
     data_version: Option<i64>,
+    is_suspended: bool,
 }
 
 impl HeldSnapshot {
@@ -27,10 +28,11 @@ impl HeldSnapshot {
         *self.0.lock() = Some(Holder {
             connection,
             data_version: None,
+            is_suspended: false,
         });
     }
 
-    /// Releases the snapshot, and holds the latest one if nothing was written since the last call.
+    /// Releases the snapshot, and holds the latest one if nothing was written since the last call. Does nothing while suspended.
     pub(super) fn renew(&self) {
         if let Some(holder) = &mut *self.0.lock() {
             // After a failure, reads take the lock themselves, and report the failure if it lasts.
@@ -38,13 +40,21 @@ impl HeldSnapshot {
         }
     }
 
-    /// Releases the snapshot until [`Self::renew`] holds one again.
-    pub(super) fn release(&self) {
+    /// Releases the snapshot, and holds none until [`Self::resume`].
+    pub(super) fn suspend(&self) {
         let mut holder = self.0.lock();
-        if let Some(open) = &*holder
-            && open.release().is_err()
-        {
-            *holder = None;
+        if let Some(open) = &mut *holder {
+            open.is_suspended = true;
+            if open.release().is_err() {
+                *holder = None;
+            }
+        }
+    }
+
+    /// Lets [`Self::renew`] hold a snapshot again.
+    pub(super) fn resume(&self) {
+        if let Some(holder) = &mut *self.0.lock() {
+            holder.is_suspended = false;
         }
     }
 
@@ -56,6 +66,9 @@ impl HeldSnapshot {
 
 impl Holder {
     fn renew(&mut self) -> sqlx::Result<()> {
+        if self.is_suspended {
+            return Ok(());
+        }
         self.release()?;
         let row = self.connection.fetch_optional(&statement(DATA_VERSION))?;
         let data_version = row.map(|row| row.at(0)).transpose()?;
@@ -143,8 +156,11 @@ mod tests {
             held.renew();
             held.renew();
             assert!(fixture.is_pinned());
-            held.release();
+            held.suspend();
+            held.renew();
+            held.renew();
             assert!(!fixture.is_pinned());
+            held.resume();
         }
         fixture.write();
         held.renew();

@@ -100,9 +100,16 @@ impl SqliteFile {
     pub(super) fn prepare_to_write(&self) -> sqlx::Result<()> {
         self.check()?;
         if let Some(held) = self.held_snapshot() {
-            held.release();
+            held.suspend();
         }
         Ok(())
+    }
+
+    /// Lets a snapshot be held again, after a group of writes.
+    pub(super) fn end_write(&self) {
+        if let Some(held) = self.held_snapshot() {
+            held.resume();
+        }
     }
 
     /// Returns the snapshot that is held while nothing is written, if the file is watched.
