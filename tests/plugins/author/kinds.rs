@@ -127,11 +127,11 @@ async fn resolver_from_template_finds_references() {
         let Some(section) = workshop.configured("resolver", language) else {
             continue;
         };
-        let server =
-            Server::start_with(&Options::default().without_plugins().extra(&section)).await;
         let file = format!("resolver-in-{language}/resolver-in-{language}.wasm");
         let tested = workshop.plugin(&["test", &file]).expect(0).output;
         tested.assert_contains("test vector 3");
+        let server =
+            Server::start_with(&Options::default().without_plugins().extra(&section)).await;
         let value = json!({"user": "ada"});
         server.stored("/database", "json", value.clone()).await;
         let interpolate = async |document| server.post("/api/v1/interpolate", document).await;
