@@ -134,8 +134,8 @@ fn random_bytes(count: u64) -> Vec<u8> {
 
 const ROUNDS: usize = 20;
 const CALLS_A_ROUND: usize = 250;
-/// The capacity of the queue.
-const CALLS_QUEUED: usize = 250;
+/// The default maximum number of waiting calls of one caller.
+const CALLS_QUEUED: usize = 128;
 
 /// Measures the guest, the native function and `openssl` alternately. The search for primes takes a random time, so the
 /// guest and the native function get the same random bytes and do the same work. `openssl` uses its own random numbers, so
