@@ -180,7 +180,7 @@ async fn a_missing_database_is_not_replaced_by_an_empty_one() {
     fs::remove_file(file("")).unwrap();
     assert_refused(directory.path(), "though its write-ahead log");
 
-    // After deleting the marker of the database, only the server creates an empty one.
+    // Without the marker and the log, the server creates an empty database, but a command does not.
     for end in ["-wal", "-shm"] {
         fs::remove_file(file(end)).unwrap();
     }

@@ -127,7 +127,7 @@ async fn a_login_replaces_the_session_id_of_the_browser() {
 }
 
 #[tokio::test]
-async fn one_session_past_a_limit_ends_the_oldest_or_is_refused() {
+async fn a_login_past_the_maximum_of_its_actor_ends_the_oldest_session() {
     let limits = "sessions_max = 2\nsessions_per_actor_max = 1";
     let server = Server::start_with(&Options::default().console(limits)).await;
     let mut first = Browser::logged_in(&server, DEVELOPER).await;

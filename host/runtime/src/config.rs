@@ -37,12 +37,12 @@ pub struct SandboxConfig {
     #[schemars(range(min = 1, max = CACHE_UNUSED_DAYS_MAX_MAX))]
     #[serde(default = "default_cache_unused_days_max")]
     pub cache_unused_days_max: u64,
-    /// Maximum processor time to compile a component. Then the process that compiles it is killed.
+    /// Maximum processor time to compile a component. A compiling process that exceeds it is killed.
     #[schemars(range(min = 1, max = COMPILE_SECONDS_MAX_MAX))]
     #[serde(default = "default_compile_seconds_max")]
     pub compile_seconds_max: u64,
-    /// Threads of each of the two lanes: for `generate`, and for all other functions. Two threads for `generate`, or one of two,
-    /// only run calls of actors without a running call. Defaults to the number of cores, and two more for `generate`.
+    /// Threads of each of the two lanes: for `generate`, and for all other functions. Two of the threads for `generate` (one if there
+    /// are two) only run calls of actors without a running call. Defaults to the number of cores, and two more for `generate`.
     #[serde(default)]
     #[schemars(range(max = THREADS_PER_LANE_MAX))]
     pub threads_per_lane: Option<NonZeroUsize>,
@@ -144,7 +144,7 @@ fn default_disabled_seconds() -> u64 {
 /// The way in which components are compiled.
 #[derive(Clone, Debug)]
 pub enum Compiler {
-    /// In a process for each component. It may use this many seconds of processor time.
+    /// In a separate process for each component.
     Program {
         /// A program that calls [`compile_component`](crate::compile_component).
         path: PathBuf,

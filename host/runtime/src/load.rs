@@ -80,8 +80,8 @@ impl Runtime {
         loader.load_all(&roles, cores.min(calls))
     }
 
-    /// Returns the errors of all plugins that can be found without compiling a component: missing files, unexpected digests,
-    /// imports that are not granted.
+    /// Returns all errors that can be found without compiling a component: missing files, unexpected digests, imports that are not
+    /// granted.
     pub fn check_components(config: &RuntimeConfig) -> Vec<LoadError> {
         let refused = roles(config).filter_map(|role| {
             let refusal = Uncompiled::read(role).err()?;
@@ -235,8 +235,8 @@ struct Loader<'c> {
 }
 
 impl<'c> Loader<'c> {
-    /// Creates a loader with this number of threads in the short and in the generate lane, and of simultaneous calls. The engine is sized by the limits of
-    /// these plugins, so they must be valid.
+    /// Creates a loader. `threads` are the threads of the short and the generate lane. The engine is sized for `calls` simultaneous
+    /// calls by the limits of these plugins, so the limits must be valid.
     fn new(
         roles: &[Role<'_>],
         threads: [usize; 2],

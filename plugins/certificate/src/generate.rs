@@ -118,7 +118,7 @@ pub(crate) fn serial_number(random: &mut impl CryptoRng) -> [u8; SERIAL_NUMBER_B
 }
 
 /// Maximum length of a value, below the default limit of a call's output. The host refuses values of more than 64 KiB, but the output
-/// of a self-signed certificate contains it twice.
+/// for a self-signed certificate contains the certificate twice.
 const VALUE_BYTES_MAX: usize = 120 * 1024;
 
 /// The largest body that an issuer signs.

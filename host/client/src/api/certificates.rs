@@ -220,8 +220,8 @@ impl Client {
     /// Regenerates many credentials in one transaction. A dry run only checks them.
     ///
     /// # Errors
-    /// When one of the credentials can't be regenerated or the caller may not write it, unless the request keeps going; then
-    /// nothing changes.
+    /// When one of the credentials can't be regenerated or the caller may not write it. Nothing changes in this case. With
+    /// [`BulkRegenerate::keep_going`], the result lists these credentials instead.
     pub async fn regenerate_all(
         &self,
         selection: &BulkRegenerate,

@@ -53,7 +53,7 @@ impl Section for AuditConfig {
 }
 
 impl AuditConfig {
-    /// Returns the trusted proxies in the form of the addresses of peers.
+    /// Returns the trusted proxies, with IPv4-mapped addresses as IPv4, like the addresses of peers.
     pub(crate) fn trusted_proxies(&self) -> Vec<IpAddr> {
         let proxies = self.trusted_proxies.iter();
         proxies.map(IpAddr::to_canonical).collect()
@@ -61,7 +61,7 @@ impl AuditConfig {
 
     /// Checks the section.
     pub(crate) fn check(&self, findings: &mut Findings) {
-        // Without its value, the sink has its default.
+        // An invalid sink was removed, so `self.sink` is the default.
         if !findings.has_mistake("audit.sink") {
             findings.ok_or_report("audit.file", self.check_file());
         }
