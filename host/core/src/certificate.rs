@@ -61,7 +61,7 @@ pub struct CertificateDetails {
 /// The maximum number of alternative names in [`CertificateDetails`].
 pub const ALTERNATIVE_NAMES_MAX: usize = 100;
 
-/// The limits of a certificate body that an issuer signs, from the request.
+/// The limits that a request sets for a certificate body that an issuer signs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IssuanceRules {
     /// The common name of the subject. A leaf may have the issuer's subject only if this is the issuer's common name.

@@ -98,8 +98,8 @@ pub(crate) fn survive_failing_writes() -> Result<(), StartupError> {
 /// Prevents the system from writing the process's memory to a file after a crash, and other processes of the same user from
 /// reading it: it contains keys, values and tokens.
 pub(crate) fn protect_memory() {
-    // The system ignores the limit if it passes core dumps to a program, such as `systemd-coredump`. It refuses this call only if
-    // the argument is invalid.
+    // The limit below has no effect if the system passes core dumps to a program, such as `systemd-coredump`. This call fails only
+    // for an invalid argument.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let Rlimit { maximum, .. } = getrlimit(Resource::Core);
     let limit = Rlimit {

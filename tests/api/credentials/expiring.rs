@@ -107,7 +107,7 @@ async fn root_and_leaf(server: &Server) -> [Value; 2] {
     [root, server.issued("/leaf", leaf).await]
 }
 
-/// Returns a found version, which expires with another one.
+/// Returns the expected item for a version whose chain first expires at this link.
 fn item(version: &Value, link: &Value, depth: u64) -> Value {
     json!({
         "name": version["name"], "version_created_at": version["version_created_at"], "expiry_date": link["expiry_date"],

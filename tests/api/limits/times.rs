@@ -117,7 +117,7 @@ async fn an_old_connection_is_closed_between_two_requests() {
 }
 
 #[tokio::test]
-async fn an_old_connection_closes_even_if_the_client_does_nothing() {
+async fn an_old_connection_closes_even_if_the_client_keeps_sending() {
     let server = Server::start_with(&patient("connection_seconds_max = 1")).await;
     let attempt = async || {
         let mut stream = tls(&server, ORDINARY, HTTP2).await?;
@@ -176,7 +176,7 @@ fn ping() -> Vec<u8> {
     frame(PING, 0, 0, &[0; 8])
 }
 
-/// Returns the header of a frame with a request head of 16 KiB, without the head.
+/// Returns the header of a frame with a request head of 16,000 bytes, without the head.
 fn unfinished_headers(stream: u32) -> Vec<u8> {
     let mut whole = frame(HEADERS, 5, stream, &[0; 16_000]);
     whole.truncate(9);

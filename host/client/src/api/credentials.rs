@@ -84,7 +84,7 @@ pub struct FoundCredential {
     /// The link of the chain that expires first, if requested by [`Find::effective`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expiring_link: Option<ExpiringLink>,
-    /// Whether the plugin of the search is only the claim of the caller who imported the credential.
+    /// In a search by plugin, whether the plugin is only the claim of the caller who imported the credential.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub imported: bool,
     /// In a search by input, whether the credential was derived from a version of the input that is not active.

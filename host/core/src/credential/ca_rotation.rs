@@ -115,13 +115,13 @@ impl CaRotation {
         Ok(version)
     }
 
-    /// Moves the transitional flag of a certificate to a version, or clears it, if these versions are unchanged. Returns the
-    /// active and the transitional version, if there are any.
+    /// Moves the transitional flag of a certificate to a version, or clears it, if the versions in `unchanged` are unchanged.
+    /// Returns the active and the transitional version, if there are any.
     ///
     /// # Errors
     /// [`UseCaseError::Contended`] if one of the versions has changed;
-    /// [`UseCaseError::NotFound`]; [`UseCaseError::TransitionalVersionRefused`] if the certificate has no such version. In both
-    /// cases, no version is changed.
+    /// [`UseCaseError::NotFound`]; [`UseCaseError::TransitionalVersionRefused`] if the certificate has no such version. None of
+    /// these errors changes a version.
     pub async fn move_transitional_version(
         &self,
         caller: &Caller,
@@ -143,7 +143,7 @@ impl CaRotation {
         Ok(versions)
     }
 
-    /// Changes a version if these versions are unchanged. Returns the active and the transitional version, if there are any.
+    /// Changes a version if the versions in `unchanged` are unchanged. Returns the active and the transitional version, if there are any.
     async fn change(
         &self,
         caller: &Caller,

@@ -476,7 +476,7 @@ fn findings(report: &UpgradeReport) -> Vec<Finding<'_>> {
     findings
 }
 
-/// Returns the verdict, the parts of the description and the operations that have this effect, and the number of requests.
+/// Returns the verdict, the parts of the description and the operations with that effect, and the number of requests.
 fn verdict(report: &UpgradeReport) -> String {
     let parts = report.description.iter();
     let parts = parts.filter(|difference| difference.effect == report.verdict);
