@@ -213,7 +213,7 @@ async fn the_overview_counts_readable_credentials_by_type() {
     let partial = "You may read more than the ";
     page.assert_lacks(partial);
 
-    // One path more than the maximum. The other outermost paths are /a/*, /absent and /other.
+    // The maximum number of paths, together with /a/*, /absent and /other; then one more.
     for number in 0..253 {
         let path = format!("/many/{number}");
         server.grant(&path, GUEST_ACTOR, &["read"]).await;

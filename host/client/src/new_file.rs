@@ -345,7 +345,7 @@ struct ForeignError {
     remedy: &'static str,
 }
 
-/// Returns whether the path is a symbolic link that another user could have created: a link outside `/dev` and `/proc`.
+/// Returns whether the path is a symbolic link that another user could have created: not directly in `/dev`, and not below `/proc`.
 fn is_link(path: &Path) -> io::Result<bool> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_symlink() => {

@@ -124,7 +124,7 @@ fn remove_if_unused(
     }
 }
 
-/// Returns whether a file belongs to the cache: a digest, and one of the extensions.
+/// Returns whether a file belongs to the cache: its name starts with a digest and has one of the extensions.
 fn is_cache_file(name: &str, extensions: &[&str]) -> bool {
     let Some((digest, rest)) = name.split_once(['-', '.']) else {
         return false;

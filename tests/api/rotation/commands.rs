@@ -41,7 +41,7 @@ fn configure(keys: &Keys, folder: &Path, before: &[&str], after: &[&str]) {
     fs::write(path, text.replace(&before, &after)).unwrap();
 }
 
-/// Returns the state and number of versions of each key in the status.
+/// Returns the state and the number of versions of each key, and whether the active key is new.
 fn status(folder: &Path) -> (Vec<(String, u64)>, bool) {
     let output = run_command(folder, "keys status --json").expect(0);
     let status: Value = serde_json::from_str(&output.output).unwrap();

@@ -23,8 +23,7 @@ pub(super) const LANGUAGES: [(&str, &[&str]); 5] = [
     ("go", &["go"]),
 ];
 
-/// The language whose interpreter takes the longest to compile. So `../examples.rs` tests it in a server, and this module
-/// does not.
+/// The language whose interpreter takes the longest to compile. Only `../examples.rs` tests it in a server.
 pub(super) const SLOWEST: &str = "python";
 
 impl Workshop {
@@ -176,7 +175,7 @@ fn missing_tool_is_reported_with_installation_instructions() {
 
 /// A C project runs no code of its own while it is built.
 #[test]
-fn compiler_of_python_is_not_searched_in_the_project() {
+fn python_does_not_import_ziglang_from_the_project() {
     if !is_installed(&["python3"]) {
         return;
     }

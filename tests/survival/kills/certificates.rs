@@ -253,7 +253,7 @@ const SET_CERTIFICATE: &str = "set";
 /// The certificates that are not CAs.
 const LEAVES: [&str; 3] = ["leaf", "below-one", "below-two"];
 
-/// The certificates signed by a CA, and the CA.
+/// The certificates signed by a CA, each with this CA.
 const SIGNED: [(&str, &str); 4] = [
     (MIDDLE, ROOT),
     ("leaf", ROOT),

@@ -138,8 +138,8 @@ fn operations_field(is_chosen: impl Fn(Operation) -> bool) -> Markup {
     }
 }
 
-/// Returns the form with a path, or with all fields of a refused request and the reason. A link can only fill in the path: an
-/// attacker could make a user click the button by accident.
+/// Returns the form with a path, or with all fields of a refused request and the reason. A link can only fill in the path, so that
+/// an attacker can't make a user grant a permission with one click.
 fn add_page(visit: &Visit, path: &str, refused: Option<(&Fields, &PageError)>) -> Response {
     let (form, refusal) = refused.unzip();
     let entered = |name: &str| form.map(|form| form.text(name)).unwrap_or_default();

@@ -92,7 +92,7 @@ pub struct CertificateCredentials {
 }
 
 impl CertificateCredentials {
-    /// Returns all certificates that the caller may read, ordered from the latest version. In each, `signs` contains the
+    /// Returns all certificates that the caller may read, by their latest version, newest first. In each, `signs` contains the
     /// returned certificates whose latest version it signed. Sends no query if the caller may read no credential.
     pub async fn all(
         &self,
@@ -384,8 +384,8 @@ impl CertificateCredentials {
     }
 
     /// Returns the certificate of a version that the caller has read, followed by the certificates of the CAs that signed it,
-    /// each the issuer of the one before. The chain ends at a self-signed certificate, and after the issuer of a CA that the
-    /// caller may not read, or that is not stored.
+    /// each the issuer of the one before. The chain ends at a self-signed certificate, or at the certificate of a CA that the
+    /// caller may not read or that is not stored.
     ///
     /// # Errors
     /// [`UseCaseError::NotFound`] if the version has no certificate. [`UseCaseError::ValueTooLarge`] if there are more than
@@ -437,8 +437,8 @@ impl CertificateCredentials {
     }
 }
 
-/// The earliest expiry in the chain of each version, as in [`CertificateCredentials::effective_expiries`]. Each version is read
-/// at most once.
+/// The earliest expiry in the chain of each version, as in [`CertificateCredentials::effective_expiries`]. A chain that was
+/// determined before is not read again.
 pub(super) struct ChainExpiries<'r> {
     repository: &'r dyn CredentialRepository,
     known: HashMap<Uuid, DateTime<Utc>>,

@@ -1,10 +1,10 @@
 //! The versions that are added to certificates during the rotation of their CA, and the limits on changes to many credentials,
 //! which also apply to bulk regenerations.
 //!
-//! Clients must then trust both certificates of the CA. With `concatenates_authorities`, each step of the rotation therefore
-//! adds a version to every certificate that the CA signed. It has the same certificate and key, and in `ca`, the CA's other
-//! certificate follows the issuing certificate. The step and these versions are written in one transaction. A certificate whose latest
-//! version is transitional gets none, because the version would activate its old key again.
+//! During the rotation, clients must trust both certificates of the CA. With `concatenates_authorities`, each step therefore adds a
+//! version to every certificate that the CA signed. It has the same certificate and key, and in `ca`, the CA's other certificate
+//! follows the issuing certificate. The step and these versions are written in one transaction. A certificate whose latest version is
+//! transitional gets none: the added version would be newer, so the certificate's own rotation would end with its old key.
 
 use std::sync::Arc;
 
@@ -100,7 +100,7 @@ impl ChildVersions {
     }
 
     /// Returns the versions to add with a step, the data that they depend on, and the record of each. All are empty if the settings
-    /// don't require such versions. Takes the slot if there are many.
+    /// don't require such versions. Takes the slot if the certificates that the CA signed exceed [`SMALL_STEP_BYTES_MAX`].
     pub(super) async fn of_step<'a>(
         &self,
         permit: &Permit<'a>,
@@ -163,7 +163,7 @@ impl ChildVersions {
         may_add && self.store.concatenates_authorities
     }
 
-    /// Returns the CA's certificates after the step, or `None` if the step does not affect the certificates that it signed.
+    /// Returns the CA's certificates after the step, or `None` if the step does not affect the certificates that the CA signed.
     async fn after(
         &self,
         permit: &Permit<'_>,
@@ -342,11 +342,11 @@ pub(super) async fn check_size(
 /// of their CA's rotation.
 pub const BULK_CERTIFICATES_MAX: u32 = 10_000;
 
-/// The maximum total size of the versions that a step of a rotation replaces without a slot.
+/// The maximum total size of the latest versions of the certificates that a CA signed, for a step of its rotation without a slot.
 const SMALL_STEP_BYTES_MAX: usize = 256 * 1024;
 
-/// The maximum total size of the latest versions of the credentials that such a change affects, encrypted. All of them and
-/// their new versions are in memory at once.
+/// The maximum total size of the latest versions of the credentials in one bulk regeneration or one step of a CA's rotation,
+/// encrypted. All of them and their new versions are in memory at once.
 pub const BULK_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// The maximum number of concurrent requests that change many credentials, each of a different actor: bulk regenerations,

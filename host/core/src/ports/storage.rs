@@ -191,7 +191,7 @@ pub trait CredentialSearches: Send + Sync {
 /// Lists of stored certificates.
 #[async_trait]
 pub trait CertificateLists: Send + Sync {
-    /// Finds all certificates, ordered from the latest version, with one query, until the receiver stops. A credential of
+    /// Finds all certificates, by their latest version, newest first, with one query, until the receiver stops. A credential of
     /// another type has a certificate if its latest version has the facts of a certificate, or a signer.
     async fn certificates(
         &self,
@@ -200,7 +200,7 @@ pub trait CertificateLists: Send + Sync {
         receive: Receive<'_, ListedCertificate>,
     ) -> Result<(), RepositoryError>;
 
-    /// Finds the certificates whose latest version is a CA, ordered from the latest version, with one query, until the
+    /// Finds the certificates whose latest version is a CA, by this version, newest first, with one query, until the
     /// receiver stops.
     async fn authorities(
         &self,
