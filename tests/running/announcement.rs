@@ -64,6 +64,7 @@ fn a_low_port_is_accepted_for_a_development_server() {
     let arguments = ["develop", "--directory", "a", "--listen", "0.0.0.0:80"];
     let plugins = ["--plugins", components.to_str().unwrap()];
     let run = run_program(folder.path(), &[&arguments[..], &plugins].concat(), &[]).expect(1);
+    // Only the address is refused, not the port.
     run.errors.assert_contains("can't be served on 0.0.0.0:80");
 }
 
