@@ -295,9 +295,9 @@ Requests need an access token or a client certificate, except where the operatio
 a caller may do. The response for a credential that the caller may not read is the same as for a missing credential.
 
 Paths may end with a slash. A method that a path does not support gets status 404 without a body. HEAD is supported wherever GET \
-is, except in read-only mode. Unknown query parameters are ignored; repeated ones get status 400. Bodies with unknown or \
-duplicate fields are rejected. A boolean or a whole number in a body may also be sent as a string, and a string parameter of a \
-credential also as a number or a boolean. Times are UTC, in whole seconds.";
+is, except in read-only mode. Unknown query parameters are ignored; repeated known parameters get status 400. Bodies with \
+unknown or duplicate fields are rejected. A boolean or a whole number in a body may also be sent as a string, and a string \
+parameter of a credential also as a number or a boolean. Times are UTC, in whole seconds.";
 
 /// An error response of several routes: its name, its status, the routes, and its condition.
 type Shared = (&'static str, u16, Routes, &'static str);

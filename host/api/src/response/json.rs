@@ -119,7 +119,7 @@ pub(crate) struct VersionBody<'a> {
     version_created_at: String,
     /// The id of this version.
     id: Uuid,
-    /// The credential's name, with the case of its first version.
+    /// The credential's name, with the casing of its first version.
     name: &'a str,
     /// The metadata of this version, any JSON; null if there is none.
     #[schemars(with = "Value")]
@@ -194,9 +194,9 @@ pub(crate) struct VersionBody<'a> {
 struct InputBody<'a> {
     /// The JSON Pointer of the credential's name in `parameters`.
     parameter: &'a str,
-    /// The credential's name, with the case of its first version.
+    /// The credential's name, with the casing of its first version.
     name: &'a str,
-    /// The id of the version. It may be deleted.
+    /// The id of the version. It may have been deleted.
     version_id: Uuid,
 }
 

@@ -63,7 +63,7 @@ pub struct DerivedFrom {
     pub parameter: String,
     /// The credential's name, with a leading slash.
     pub name: String,
-    /// The id of the version. It may be deleted.
+    /// The id of the version. It may have been deleted.
     pub version_id: String,
 }
 

@@ -18,8 +18,8 @@ use crate::{
 /// Every caller who may read a regenerated credential can read its new value. Review the credentials with `--dry-run` first, and
 /// narrow the selection with `--path`.
 ///
-/// With `--keep-going`, regenerates the other credentials together, reports each failure, and exits with status 3 if one failed.
-/// If a CA fails, the credentials that it signs fail, too.
+/// With `--keep-going`, skips credentials that can't be regenerated, regenerates the others together, reports each failure, and
+/// exits with status 3 if one failed. If a CA fails, the credentials that it signs fail, too.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 #[command(group = ArgGroup::new("selection").required(true).args(["authority", "generated_by", "derived_from"]))]

@@ -18,7 +18,7 @@ use crate::{
 ///
 /// The document is a JSON object of arrays of bindings. If the `credentials` of a binding contain a `store-ref`, a
 /// `credhub-ref` or a `credhub_ref`, they are replaced by the value of the referenced credential, which must be of type json. The
-/// server's configuration can set other fields. Everything else is unchanged.
+/// server's configuration can name other fields. Everything else is unchanged.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub struct Interpolate {

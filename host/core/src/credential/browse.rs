@@ -20,7 +20,7 @@ use crate::{
 /// A credential in a list, without its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedCredential {
-    /// Its name, with the case of its first version.
+    /// Its name, with the casing of its first version.
     pub name: CredentialName,
     /// Its type.
     pub credential_type: CredentialType,
@@ -62,7 +62,7 @@ pub struct FirstFound {
 /// The stored versions of a credential, without their encrypted parts.
 #[derive(Clone, Debug)]
 pub struct History {
-    /// The credential's name, with the case of its first version.
+    /// The credential's name, with the casing of its first version.
     pub name: CredentialName,
     /// Its type.
     pub credential_type: CredentialType,

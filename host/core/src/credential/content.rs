@@ -153,7 +153,7 @@ pub struct CredentialVersion {
     pub id: Uuid,
     /// The id of the credential.
     pub credential_id: Uuid,
-    /// The credential's name, with the case of its first version.
+    /// The credential's name, with the casing of its first version.
     pub name: CredentialName,
     /// The credential's type.
     pub credential_type: CredentialType,

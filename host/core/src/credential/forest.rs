@@ -32,7 +32,7 @@ pub struct ForestPage {
 /// A CA and the CAs below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthorityTree {
-    /// The name of its credential, with the case of its first version.
+    /// The name of its credential, with the casing of its first version.
     pub name: CredentialName,
     /// The contents of the certificate of its active version; `None` if it is missing, malformed, or can't be decrypted.
     pub details: Option<CertificateDetails>,

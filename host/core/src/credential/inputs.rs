@@ -25,9 +25,9 @@ pub const INPUTS_BYTES_MAX: usize = 1_048_576;
 pub struct InputVersion {
     /// The JSON Pointer of the credential's name in the parameters.
     pub pointer: String,
-    /// The name of the credential, with the case of its first version.
+    /// The name of the credential, with the casing of its first version.
     pub name: CredentialName,
-    /// The id of the version. It may be deleted.
+    /// The id of the version. It may have been deleted.
     pub version_id: Uuid,
 }
 

@@ -61,7 +61,7 @@ impl FindNames {
 /// A credential that a search found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundCredential {
-    /// Its name, with the case of its first version.
+    /// Its name, with the casing of its first version.
     pub name: CredentialName,
     /// The creation time of its active version; in a search by expiry, of its latest version, transitional or not.
     pub version_created_at: DateTime<Utc>,
@@ -90,7 +90,7 @@ pub struct GeneratedCredential {
 pub struct ListedCertificate {
     /// The id of the credential.
     pub id: Uuid,
-    /// Its name, with the case of its first version.
+    /// Its name, with the casing of its first version.
     pub name: CredentialName,
     /// Its type.
     pub credential_type: CredentialType,
@@ -130,7 +130,7 @@ pub struct ListedVersion {
 /// A credential that a CA signed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedCredential {
-    /// Its name, with the case of its first version.
+    /// Its name, with the casing of its first version.
     pub name: CredentialName,
     /// Whether the caller may read it.
     pub is_readable: bool,
@@ -139,7 +139,7 @@ pub struct SignedCredential {
 /// A credential of a type other than certificate whose latest version was generated with an issuer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IssuedCredential {
-    /// Its name, with the case of its first version.
+    /// Its name, with the casing of its first version.
     pub name: CredentialName,
     /// The record; `None` if the caller may not read the credential.
     pub record: Option<IssuedRecord>,
@@ -152,7 +152,7 @@ pub struct IssuedRecord {
     pub credential_type: CredentialType,
     /// The credential's latest version.
     pub version_id: Uuid,
-    /// The CA version that signed. It may be deleted.
+    /// The CA version that signed. It may have been deleted.
     pub issuer_version_id: Option<Uuid>,
     /// The serial number of the certificate; `None` if no certificate was signed, or an older release stored the version.
     pub serial_number: Option<SerialNumber>,
@@ -163,7 +163,7 @@ pub struct IssuedRecord {
 /// The effective expiry of a certificate's active version: the earliest expiry in its chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EffectiveExpiry {
-    /// The certificate's name, with the case of its first version.
+    /// The certificate's name, with the casing of its first version.
     pub name: CredentialName,
     /// The time when its active version was created.
     pub version_created_at: DateTime<Utc>,

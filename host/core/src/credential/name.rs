@@ -33,7 +33,7 @@ impl CredentialName {
         Self(name)
     }
 
-    /// Returns the name with its leading slash, with the case of its first version.
+    /// Returns the name with its leading slash, with the casing of its first version.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -78,7 +78,7 @@ pub struct ObservedVersions {
 pub struct Rotation {
     /// The id of the CA's credential.
     pub certificate_id: Uuid,
-    /// Its name, with the case of its first version.
+    /// Its name, with the casing of its first version.
     pub name: CredentialName,
     /// The stage.
     pub stage: RotationStage,

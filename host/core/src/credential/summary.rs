@@ -127,7 +127,7 @@ pub const ROTATING_AUTHORITIES_MAX: usize = 20;
 /// A credential that expires, or should be rotated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueCredential {
-    /// Its name, with the case of its first version.
+    /// Its name, with the casing of its first version.
     pub name: CredentialName,
     /// The time at which it should be rotated, or otherwise the first expiry in its chain.
     pub at: DateTime<Utc>,

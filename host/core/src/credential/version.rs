@@ -62,7 +62,7 @@ pub struct StoredVersion {
     pub sequence: i64,
     /// The id of the credential.
     pub credential_id: Uuid,
-    /// The credential's name, with the case of its first version.
+    /// The credential's name, with the casing of its first version.
     pub name: CredentialName,
     /// The credential's type.
     pub credential_type: CredentialType,
@@ -94,7 +94,7 @@ impl StoredVersion {
 /// The issuer of a certificate at the time when the certificate's version was added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IssuerVersion {
-    /// The CA version, if it was stored. It may be deleted.
+    /// The CA version, if it was stored. It may have been deleted.
     pub version_id: Option<Uuid>,
     /// The end of the CA certificate's validity.
     pub expires_at: DateTime<Utc>,

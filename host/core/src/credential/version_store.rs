@@ -309,7 +309,7 @@ impl ActiveVersions {
 
 /// A CA that is ready to sign, with its private key decrypted.
 pub(super) struct Authority {
-    /// The CA's name, with the case of its first version.
+    /// The CA's name, with the casing of its first version.
     pub(super) name: CredentialName,
     pub(super) issuer: Option<IssuerVersion>,
     /// The certificate of the signing version, in PEM.

@@ -122,7 +122,7 @@ pub struct RetentionPage {
 pub struct ExceedingCredential {
     /// Its id.
     pub id: Uuid,
-    /// Its name, with the case of its first version.
+    /// Its name, with the casing of its first version.
     pub name: CredentialName,
 }
 

@@ -30,7 +30,7 @@ pub trait CredentialRepository: CredentialSearches + CertificateLists {
         credential_id: Uuid,
     ) -> Result<Option<CredentialName>, RepositoryError>;
 
-    /// Returns the stored name of a credential, with the case of its first version, or `None`. Reads only the name.
+    /// Returns the stored name of a credential, with the casing of its first version, or `None`. Reads only the name.
     async fn stored_name(
         &self,
         name: &LookupName,
@@ -408,7 +408,7 @@ impl ReadSigned {
 /// The fields of a signed credential that matter for permissions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedName {
-    /// Its name, with the case of its first version.
+    /// Its name, with the casing of its first version.
     pub name: CredentialName,
     /// Whether its latest version is a CA certificate.
     pub is_authority: bool,
@@ -473,7 +473,7 @@ pub struct VersionsSize {
 /// The size of the latest version of a credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewestSize {
-    /// The credential's name, with the case of its first version.
+    /// The credential's name, with the casing of its first version.
     pub name: CredentialName,
     /// The size of its ciphertext, in bytes.
     pub ciphertext_bytes: usize,

@@ -131,7 +131,7 @@ pub(super) struct FindResponse<'a> {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "FoundCredential")]
 struct FoundBody<'a> {
-    /// The credential's name, with the case of its first version.
+    /// The credential's name, with the casing of its first version.
     name: &'a str,
     /// When the active version was created.
     #[schemars(with = "Timestamp")]

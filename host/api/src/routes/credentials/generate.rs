@@ -37,7 +37,7 @@ pub(crate) fn generate_route() -> Route {
             With `regenerate`, this operation is the same as `POST /api/v1/regenerate`.\n\n\
             Scalars in `parameters` are converted to the types in the schema. A string parameter also accepts a number or a boolean \
             and uses its JSON text, except a parameter that names an input credential. A boolean parameter also accepts the strings `true` and \
-            `false` in any case, and the numbers 0 and 1. An integer parameter also accepts a number such as `20.0`, and a string of digits.")
+            `false` in any casing, and the numbers 0 and 1. An integer parameter also accepts a number such as `20.0`, and a string of digits.")
         .body::<GenerateBody>()
         .request_example(
             "password",
