@@ -42,7 +42,7 @@ pub struct SandboxConfig {
     #[serde(default = "default_compile_seconds_max")]
     pub compile_seconds_max: u64,
     /// Threads of each of the two lanes: for `generate`, and for all other functions. Two of the threads for `generate` (one if there
-    /// are two) only run calls of actors without a running call. Defaults to the number of cores, and two more for `generate`.
+    /// are only two) are reserved for actors without a running call. Defaults to the number of cores, and two more for `generate`.
     #[serde(default)]
     #[schemars(range(max = THREADS_PER_LANE_MAX))]
     pub threads_per_lane: Option<NonZeroUsize>,

@@ -35,7 +35,7 @@ pub(crate) struct ConsoleConfig {
     /// Maximum time after a login until the user must log in again.
     #[serde(default)]
     session_seconds_max: Number<1, 604_800, 28_800>,
-    /// Maximum time between two requests of a user until the user must log in again.
+    /// Maximum time between two requests of a user; then the user must log in again.
     #[serde(default)]
     idle_seconds_max: Number<1, 86_400, 1_800>,
     /// Maximum number of sessions; further logins are refused.
