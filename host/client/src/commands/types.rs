@@ -178,11 +178,12 @@ pub(super) fn is_true(schema: &Value, annotation: &str) -> bool {
     schema.get(annotation).and_then(Value::as_bool) == Some(true)
 }
 
-/// Returns a string as is, and anything else as JSON.
+/// Returns a non-empty string as is, and anything else as JSON.
 fn plain(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), ToOwned::to_owned)
+    match value.as_str() {
+        Some(text) if !text.is_empty() => text.to_owned(),
+        _ => value.to_string(),
+    }
 }
 
 pub(super) const EXAMPLES: &str = "\
@@ -221,8 +222,8 @@ mod tests {
                 "number, at least 0",
             ),
             (
-                json!({"enum": ["rsa", "ed25519"], "default": "rsa"}),
-                "rsa | ed25519, default rsa",
+                json!({"enum": ["rsa", "ed25519", ""], "default": "rsa"}),
+                "rsa | ed25519 | \"\", default rsa",
             ),
             (
                 json!({"type": "integer", "enum": [2048, 3072]}),
