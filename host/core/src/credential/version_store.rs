@@ -188,7 +188,7 @@ impl VersionStore {
     }
 
     /// Returns the active versions of a credential; empty if it does not exist.
-    pub(super) async fn active_versions(
+    pub(crate) async fn active_versions(
         &self,
         name: &LookupName,
     ) -> Result<ActiveVersions, UseCaseError> {
@@ -266,9 +266,9 @@ impl VersionStore {
 
 /// The versions that [`VersionSelection::Current`] chooses.
 #[derive(Default)]
-pub(super) struct ActiveVersions {
+pub(crate) struct ActiveVersions {
     /// The active version: the newest that is not transitional.
-    pub(super) active: Option<StoredVersion>,
+    pub(crate) active: Option<StoredVersion>,
     pub(super) transitional: Option<StoredVersion>,
 }
 

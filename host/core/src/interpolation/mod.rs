@@ -39,8 +39,8 @@ pub struct Interpolation {
 }
 
 impl Interpolation {
-    /// Replaces every reference in a document with the latest value of the named credential, or a part of it. The
-    /// rest of the document stays as written.
+    /// Replaces every reference in a document with the active value of the named credential, or a part of it. The rest of the
+    /// document stays as written.
     ///
     /// # Errors
     /// - [`UseCaseError::NoResolver`], or the error of the resolver.
@@ -74,7 +74,7 @@ impl Interpolation {
         Ok(substitutions.apply(document)?)
     }
 
-    /// Returns the latest values of all referenced credentials, by folded name. Fails for the first reference, in document
+    /// Returns the values of all referenced credentials, by folded name. Fails for the first reference, in document
     /// order, that can't be resolved. Decrypts no value before all references are authorized and within the size limit.
     async fn fetch(
         &self,
@@ -99,10 +99,13 @@ impl Interpolation {
         names.sort_unstable_by(|one, other| one.folded().cmp(other.folded()));
         names.dedup();
         let mut by_name = if names.len() > NAMES_READ_FIRST {
-            let readable = self
+            let (readable, reserved) = self
                 .readable_names(caller, &mut permissions, &in_order, names)
                 .await?;
-            self.newest_by_folded_name(caller, &readable).await?
+            let by_name = self.versions_by_folded_name(caller, &readable).await?;
+            // An active version may be larger than the latest one.
+            caller.reserve(referenced_bytes(&in_order, &by_name).saturating_sub(reserved))?;
+            by_name
         } else {
             self.readable_versions(caller, &mut permissions, &in_order, &names)
                 .await?
@@ -135,7 +138,7 @@ impl Interpolation {
         Ok(opened)
     }
 
-    /// Returns the latest versions of the credentials that exist and whose stored names the caller may also read. Reads the
+    /// Returns the versions of the credentials that exist and whose stored names the caller may also read. Reads the
     /// versions before their size is known, so it must only be called for a few names. Adds the permissions for the stored
     /// names. Reserves memory for a document with the values, once per reference.
     async fn readable_versions(
@@ -145,17 +148,13 @@ impl Interpolation {
         in_order: &[LookupName],
         names: &[LookupName],
     ) -> Result<HashMap<String, StoredVersion>, UseCaseError> {
-        let mut by_name = self.newest_by_folded_name(caller, names).await?;
+        let mut by_name = self.versions_by_folded_name(caller, names).await?;
         self.add_permissions_on_stored(caller, permissions, names, |name| {
             by_name.get(name.folded()).map(|version| &version.name)
         })
         .await?;
         by_name.retain(|_, version| permissions.allow(Operation::Read, version.name.as_str()));
-        let referenced = in_order
-            .iter()
-            .filter_map(|name| by_name.get(name.folded()));
-        let sizes = referenced.map(|version| version.envelope.ciphertext.len());
-        caller.reserve(sizes.sum::<usize>().min(REFERENCED_BYTES_MAX))?;
+        caller.reserve(referenced_bytes(in_order, &by_name))?;
         Ok(by_name)
     }
 
@@ -185,14 +184,14 @@ impl Interpolation {
     }
 
     /// Returns the names of the credentials that exist and whose stored names the caller may also read. Reserves memory for
-    /// a document with their values, once per reference.
+    /// a document with their latest values, once per reference, and returns its size.
     async fn readable_names(
         &self,
         caller: &Caller,
         permissions: &mut EffectivePermissions,
         in_order: &[LookupName],
         names: Vec<LookupName>,
-    ) -> Result<Vec<LookupName>, UseCaseError> {
+    ) -> Result<(Vec<LookupName>, usize), UseCaseError> {
         let mut sizes = HashMap::new();
         for names in names.chunks(NAMES_AT_ONCE) {
             let repository = &self.store.repository;
@@ -212,15 +211,16 @@ impl Interpolation {
         let bytes = referenced.fold(0, |sum: usize, newest| {
             sum.saturating_add(newest.ciphertext_bytes)
         });
-        // `newest_by_folded_name` refuses larger sizes.
-        caller.reserve(bytes.min(REFERENCED_BYTES_MAX))?;
+        // `versions_by_folded_name` refuses larger sizes.
+        let bytes = bytes.min(REFERENCED_BYTES_MAX);
+        caller.reserve(bytes)?;
         let is_readable = |name: &LookupName| sizes.contains_key(name.folded());
-        Ok(names.into_iter().filter(is_readable).collect())
+        Ok((names.into_iter().filter(is_readable).collect(), bytes))
     }
 
-    /// Returns the latest version of each of these credentials that exists. Reads them in chunks, so that at most
-    /// [`REFERENCED_BYTES_MAX`] plus one chunk is in memory.
-    async fn newest_by_folded_name(
+    /// Returns the active version of each of these credentials that exists, or the transitional version if it is the only one.
+    /// Reads them in chunks, so that at most [`REFERENCED_BYTES_MAX`] plus one chunk is in memory.
+    async fn versions_by_folded_name(
         &self,
         caller: &Caller,
         names: &[LookupName],
@@ -229,13 +229,26 @@ impl Interpolation {
         let mut size = ReferencedSize::default();
         for names in names.chunks(NAMES_AT_ONCE) {
             let repository = &self.store.repository;
-            for version in repository.newest_by_names(caller.actor(), names).await? {
+            for mut version in repository.newest_by_names(caller.actor(), names).await? {
+                if version.attributes.is_transitional {
+                    let current = self.store.active_versions(&version.name.lookup()).await?;
+                    version = current.active.unwrap_or(version);
+                }
                 size.add(&version)?;
                 by_name.insert(version.name.folded(), version);
             }
         }
         Ok(by_name)
     }
+}
+
+/// Returns the size of a document with these versions, once per reference.
+fn referenced_bytes(in_order: &[LookupName], by_name: &HashMap<String, StoredVersion>) -> usize {
+    let referenced = in_order
+        .iter()
+        .filter_map(|name| by_name.get(name.folded()));
+    let sizes = referenced.map(|version| version.envelope.ciphertext.len());
+    sizes.sum::<usize>().min(REFERENCED_BYTES_MAX)
 }
 
 /// Names the reference that failed. Does not reveal whether the credential is missing or the caller may not read it.
