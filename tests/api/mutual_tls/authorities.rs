@@ -1,6 +1,11 @@
 //! The trusted CAs: their validity, servers without them, and the reload of TLS files.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
 
 use keywright_harness::{Options, Server, TestCertificate, Text, der::certificate, key_file};
 use rcgen::{CertificateParams, IsCa, date_time_ymd};
@@ -163,6 +168,40 @@ async fn reloaded_cas_apply_to_open_connections() {
         assert_result(&server, "old, after", &of_old, UNKNOWN_AUTHORITY);
         assert_result(&server, "new, after", &of_new, ACCEPTED);
     }
+}
+
+#[tokio::test]
+async fn verification_after_a_reload_does_not_delay_others() {
+    let (root, server) = authority_and_server().await;
+    let middle = root.below("middle", &[]);
+    let holder = middle.issue(&Contents::of_client(&[&[UNIT]]));
+    // CAs of the same name can be ordered in many ways, so verifying the chain takes long.
+    let others = (0..3).map(|_| TestCertificate::root("middle"));
+    let holder = others.fold(holder, |holder, other| holder.sending(&other));
+    let slow = Caller::new(Some(&holder.sending(&middle)), VERSIONS[1]);
+    let mut verified: Vec<_> = (0..150).map(|_| slow.connect(&server)).collect();
+    for connection in &mut verified {
+        connection.get("/version", None).unwrap().expect(200);
+    }
+    let mut other = Caller::new(None, VERSIONS[1]).connect(&server);
+    other.get("/health", None).unwrap().expect(200);
+    trust(server.directory(), &[&root, &TestCertificate::root("new")]);
+    let begun = Instant::now();
+    server.reload_tls_files().await;
+    let verifying = thread::spawn(move || {
+        for connection in &mut verified {
+            connection.get("/version", None).unwrap().expect(200);
+        }
+    });
+    let mut longest = Duration::ZERO;
+    let mut last = begun;
+    while !verifying.is_finished() {
+        other.get("/health", None).unwrap().expect(200);
+        longest = longest.max(last.elapsed());
+        last = Instant::now();
+    }
+    let took = begun.elapsed();
+    assert!(longest < took / 4, "{longest:?} of {took:?}");
 }
 
 #[tokio::test]

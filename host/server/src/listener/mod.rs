@@ -8,7 +8,7 @@ mod connection_limit;
 mod connection_tracker;
 mod timeouts;
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use keywright_api::{Connection, Pipeline};
 use tokio::{net::TcpStream, signal::unix::SignalKind, sync::watch, time::timeout};
@@ -191,7 +191,7 @@ impl Connections {
                 }
             };
             // Before the certificate is verified again, so that no reload in between is missed.
-            let client_rejected = shared.tls.client_rejected(stream.get_ref().1);
+            let client = shared.tls.presented_chain(stream.get_ref().1);
             let connection = match shared.connection_facts(&stream, peer) {
                 Ok(connection) => connection,
                 Err(cause) => {
@@ -199,22 +199,16 @@ impl Connections {
                     return;
                 }
             };
-            let served = shared.protocols.serve(
+            let served = pin!(shared.protocols.serve(
                 stream,
                 connection,
                 shared.pipeline,
                 tracker,
                 shared.timeouts,
                 stage,
-            );
-            let ended = tokio::select! {
-                biased;
-                () = client_rejected => {
-                    Ended::Aborted("the reloaded CAs do not verify the client certificate")
-                }
-                ended = served => ended,
-            };
-            match ended {
+            ));
+            let ended = shared.tls.serve_while_trusted(client, served).await;
+            match ended.unwrap_or(Ended::Aborted(CLIENT_REJECTED)) {
                 Ended::Completed(Ok(())) => {}
                 Ended::Completed(Err(cause)) => {
                     tracing::debug!(client.address = %peer, error = %cause, "connection ended early");
@@ -272,6 +266,8 @@ impl Shared {
         })
     }
 }
+
+const CLIENT_REJECTED: &str = "the reloaded CAs do not verify the client certificate";
 
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 

@@ -162,7 +162,7 @@ pub(super) struct ClientVerifier {
 }
 
 /// A trusted CA. It is trusted only while its own certificate is valid, which the anchor does not record.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct ClientAuthority {
     /// The CA's name and key.
     anchor: TrustAnchor<'static>,
@@ -185,6 +185,11 @@ impl ClientVerifier {
             authorities,
             algorithms,
         }
+    }
+
+    /// Returns whether another verifier trusts the same CAs.
+    pub(super) fn trusts_same(&self, other: &Self) -> bool {
+        self.authorities == other.authorities
     }
 
     /// Verifies a chain, and returns the time at which the first CA certificate of the chain expires.

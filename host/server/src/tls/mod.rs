@@ -6,8 +6,8 @@
 pub(crate) mod certificates;
 
 use std::{
-    future::pending,
     io,
+    pin::Pin,
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -23,7 +23,7 @@ use rustls::{
 };
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
-    sync::watch,
+    sync::{Mutex, watch},
     task::spawn_blocking,
     time::timeout,
 };
@@ -42,6 +42,15 @@ use crate::{
 pub(crate) struct Tls {
     files: TlsConfig,
     current: watch::Sender<Current>,
+    /// Locked while the certificate of an open connection is verified. If all were verified at once, other requests would wait.
+    verifying: Mutex<()>,
+}
+
+/// The client certificate of an open connection, with its chain, and the changes of the CAs since the handshake.
+pub(crate) struct PresentedChain {
+    /// `None` if the client presented no certificate.
+    chain: Option<Arc<[CertificateDer<'static>]>>,
+    changes: watch::Receiver<Current>,
 }
 
 /// The contents of the files.
@@ -61,6 +70,13 @@ impl Current {
         let now = TimeFrom1970.current_time()?;
         verifier.verify(certificate, intermediates, now).ok()
     }
+
+    fn trusts_same_clients(&self, other: &Self) -> bool {
+        match (&self.client_verifier, &other.client_verifier) {
+            (Some(one), Some(other)) => one.trusts_same(other),
+            (one, other) => one.is_none() && other.is_none(),
+        }
+    }
 }
 
 impl Tls {
@@ -68,6 +84,7 @@ impl Tls {
         Ok(Self {
             files: files.clone(),
             current: watch::Sender::new(read(files)?),
+            verifying: Mutex::default(),
         })
     }
 
@@ -101,25 +118,42 @@ impl Tls {
         Some(Arc::new(facts))
     }
 
-    /// Returns a future that completes when the files are reloaded and the new CAs do not verify the client certificate of the
-    /// session. Without a client certificate, it never completes.
-    pub(crate) fn client_rejected(
+    pub(crate) fn presented_chain(&self, session: &ServerConnection) -> PresentedChain {
+        PresentedChain {
+            chain: session.peer_certificates().map(Arc::from),
+            changes: self.current.subscribe(),
+        }
+    }
+
+    /// Serves a connection until it ends, or until the reloaded CAs do not verify its client certificate. Returns `None` in the
+    /// latter case. The connection is not served while its certificate is verified.
+    pub(crate) async fn serve_while_trusted<T>(
         &self,
-        session: &ServerConnection,
-    ) -> impl Future<Output = ()> + use<> {
-        let mut current = self.current.subscribe();
-        let chain = session.peer_certificates().map(<[_]>::to_vec);
-        async move {
-            let Some(chain) = chain else {
-                return pending().await;
-            };
-            while current.changed().await.is_ok() {
-                let reloaded = current.borrow_and_update().clone();
-                if reloaded.chain_expires_at(&chain).is_none() {
-                    return;
+        mut client: PresentedChain,
+        mut served: Pin<&mut impl Future<Output = T>>,
+    ) -> Option<T> {
+        let Some(chain) = client.chain else {
+            return Some(served.await);
+        };
+        loop {
+            tokio::select! {
+                biased;
+                Ok(()) = client.changes.changed() => {
+                    if !self.verifies(&chain).await {
+                        return None;
+                    }
                 }
+                ended = served.as_mut() => return Some(ended),
             }
         }
+    }
+
+    /// Returns whether the current CAs verify the chain of a client certificate, after other open connections were verified.
+    async fn verifies(&self, chain: &Arc<[CertificateDer<'static>]>) -> bool {
+        let _verifying = self.verifying.lock().await;
+        let (current, chain) = (self.current(), Arc::clone(chain));
+        let verified = spawn_blocking(move || current.chain_expires_at(&chain).is_some());
+        verified.await.unwrap_or(false)
     }
 
     fn current(&self) -> Current {
@@ -143,8 +177,12 @@ impl Tls {
 
     fn reload(&self) {
         match read(&self.files) {
-            Ok(current) => {
-                self.current.send_replace(current);
+            Ok(reloaded) => {
+                self.current.send_if_modified(|current| {
+                    let are_changed = !current.trusts_same_clients(&reloaded);
+                    *current = reloaded;
+                    are_changed
+                });
                 tracing::info!("reloaded the TLS files: new connections use them");
             }
             Err(refused) => {
