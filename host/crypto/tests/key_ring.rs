@@ -418,9 +418,11 @@ pub(crate) fn at(seconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(seconds, 0).unwrap()
 }
 
-/// Wraps a key by prepending a byte, and removes it to unwrap.
+/// Wraps a key by inverting its bits and prepending a byte.
 enum Service {
     Prepends(u8),
+    /// Prepends a text without encrypting the key.
+    DoesNotEncrypt(&'static [u8]),
     DoesNotRespond,
     UnwrapsToZeros,
     WrapsToLength(usize),
@@ -430,7 +432,8 @@ enum Service {
 impl KeyManagement for Service {
     async fn wrap_key(&self, key: &[u8]) -> Result<Vec<u8>, KeyManagementError> {
         match self {
-            Self::Prepends(mark) => Ok([&[*mark], key].concat()),
+            Self::Prepends(mark) => Ok([&[*mark], inverted(key).as_slice()].concat()),
+            Self::DoesNotEncrypt(text) => Ok([text, key].concat()),
             Self::DoesNotRespond => Err(unavailable()),
             Self::UnwrapsToZeros => Ok(vec![0; 40]),
             Self::WrapsToLength(bytes) => Ok(vec![0; *bytes]),
@@ -443,13 +446,21 @@ impl KeyManagement for Service {
     ) -> Result<Option<Zeroizing<Vec<u8>>>, KeyManagementError> {
         match (self, wrapped_key) {
             (Self::Prepends(mark), [first, key @ ..]) if first == mark => {
-                Ok(Some(Zeroizing::new(key.to_vec())))
+                Ok(Some(Zeroizing::new(inverted(key))))
+            }
+            (Self::DoesNotEncrypt(text), [..]) => {
+                let key = wrapped_key.strip_prefix(*text);
+                Ok(key.map(|key| Zeroizing::new(key.to_vec())))
             }
             (Self::DoesNotRespond, _) => Err(unavailable()),
             (Self::UnwrapsToZeros, _) => Ok(Some(Zeroizing::new(vec![0; 32]))),
             _ => Ok(None),
         }
     }
+}
+
+fn inverted(bytes: &[u8]) -> Vec<u8> {
+    bytes.iter().map(|byte| !byte).collect()
 }
 
 #[test]
@@ -525,7 +536,7 @@ fn failing_service_does_not_affect_later_keys() {
 }
 
 #[test]
-fn key_that_the_service_cannot_unwrap_gets_no_record() {
+fn key_that_the_service_does_not_wrap_and_unwrap_gets_no_record() {
     for service in [
         Service::UnwrapsToZeros,
         Service::WrapsToLength(WRAPPED_KEY_BYTES_MAX),
@@ -542,6 +553,10 @@ fn key_that_the_service_cannot_unwrap_gets_no_record() {
         matches!(refused, RecordError::WrappedKeyTooLong(_)),
         "{refused:?}"
     );
+    for text in [&b""[..], b"v1:"] {
+        let refused = refusal(Service::DoesNotEncrypt(text));
+        assert!(matches!(refused, RecordError::NotWrapped(_)), "{refused:?}");
+    }
     let refused = refusal(Service::DoesNotRespond);
     assert!(
         matches!(refused, RecordError::KeyManagement(_)),

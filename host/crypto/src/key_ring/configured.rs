@@ -103,6 +103,9 @@ pub enum RecordError {
     /// The key management service could not decrypt its own ciphertext to the same key.
     #[error("{0} can't decrypt a key that it has just encrypted")]
     NotUnwrapped(String),
+    /// The key management service returned the key itself, so its record would disclose the key.
+    #[error("{0} returned a key without encrypting it")]
+    NotWrapped(String),
     /// The wrapped key is too long.
     #[error("{0} returned a wrapped key of more than {WRAPPED_KEY_BYTES_MAX} bytes")]
     WrappedKeyTooLong(String),
@@ -274,6 +277,10 @@ impl WrappingKey {
         let wrapped_key = self.service.wrap_key(key.as_slice()).await?;
         if wrapped_key.len() > WRAPPED_KEY_BYTES_MAX {
             return Err(RecordError::WrappedKeyTooLong(self.source.clone()));
+        }
+        let mut parts = wrapped_key.windows(KEY_BYTES);
+        if parts.any(|part| part == key.as_slice()) {
+            return Err(RecordError::NotWrapped(self.source.clone()));
         }
         match self.unwrap_key(&wrapped_key).await? {
             Some(unwrapped) if unwrapped == key => Ok((key, wrapped_key)),
