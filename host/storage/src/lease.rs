@@ -1,7 +1,7 @@
 //! Leases, which assign work to one of several servers.
 
 use async_trait::async_trait;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use keywright_core::ports::{Lease, Leases, RepositoryError};
 
 use crate::{
@@ -24,7 +24,7 @@ impl Leases for Database {
                 .bind(lease.holder)
                 .bind(until.timestamp_millis())
                 .bind(now.timestamp_millis())
-                .bind((now + LEASE_TIME_MAX).timestamp_millis()),
+                .bind((now + lease.time_max).timestamp_millis()),
         )
         .await
     }
@@ -57,9 +57,6 @@ impl Database {
         Ok(changed > 0)
     }
 }
-
-/// No lease lasts longer: one that ends later was acquired while a clock was ahead.
-const LEASE_TIME_MAX: TimeDelta = TimeDelta::days(2);
 
 pub(crate) mod statements {
 

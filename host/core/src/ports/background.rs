@@ -1,7 +1,7 @@
 //! The ports of background work: leases, retention, and the rotation of encryption keys.
 
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
 
 use crate::{
@@ -40,6 +40,8 @@ pub struct Lease {
     pub name: &'static str,
     /// The unique id of the holder.
     pub holder: Uuid,
+    /// The maximum remaining time of the lease: one that expires later was acquired while a clock was ahead.
+    pub time_max: TimeDelta,
 }
 
 /// The versions of credentials that retention may delete.

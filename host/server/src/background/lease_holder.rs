@@ -57,6 +57,7 @@ impl LeaseHolder {
         let lease = Lease {
             name: work.name(),
             holder: self.identifiers.fresh(),
+            time_max: LEASE_TIME_MAX,
         };
         let (now, ends_at) = (self.clock.now(), Instant::now() + self.lease_time);
         if !self.leases.acquire(&lease, now, self.expiry(now)).await? {
@@ -122,6 +123,10 @@ impl LeaseHolder {
 /// run the work makes its next attempt only after the work's interval.
 pub(crate) const LEASE_TIME: Duration = Duration::from_secs(15);
 
+/// The maximum remaining time of a lease. If the clock of its holder is ahead by more, another server acquires it; if by less, a
+/// server waits for at most this long after the holder is killed.
+const LEASE_TIME_MAX: TimeDelta = TimeDelta::minutes(5);
+
 /// The renewal interval. Two servers never have the same lease if their clocks differ by at most [`LEASE_TIME`] minus this
 /// interval: ten seconds.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(5);
@@ -182,7 +187,8 @@ mod tests {
             now: DateTime<Utc>,
             until: DateTime<Utc>,
         ) -> Result<bool, RepositoryError> {
-            assert!(now < until);
+            assert!(now < until && until < now + lease.time_max);
+            assert!(lease.time_max < TimeDelta::hours(1));
             let mut holder = self.holder.lock().unwrap();
             Ok(*holder.get_or_insert(lease.holder) == lease.holder)
         }

@@ -86,6 +86,7 @@ impl RetentionWork {
         let lease = Lease {
             name: PAUSE_LEASE,
             holder: self.retention.identifiers.fresh(),
+            time_max: PAUSE_TIME_MAX,
         };
         let now = self.retention.clock.now();
         // The lease is short during the run. If this server is killed, another server soon starts a run.
@@ -239,6 +240,9 @@ fn delta(time: Duration) -> TimeDelta {
 
 /// The name of the lease that separates two runs.
 const PAUSE_LEASE: &str = "retention pause";
+
+/// The maximum remaining time of this lease: the longest interval between runs, and a day for clocks that are ahead.
+const PAUSE_TIME_MAX: TimeDelta = TimeDelta::days(2);
 
 /// The maximum time until the next check whether a run is due, unless this server has just completed a run.
 const CHECK_INTERVAL_MAX: Duration = Duration::from_mins(1);

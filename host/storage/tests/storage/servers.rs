@@ -2,6 +2,7 @@
 
 use std::{error::Error, sync::Arc};
 
+use chrono::TimeDelta;
 use keywright_core::ports::{CredentialRepository, Lease, Leases};
 use keywright_storage::{Database, DatabaseOpenError};
 use uuid::Uuid;
@@ -12,6 +13,7 @@ fn lease(name: &'static str, holder: u128) -> Lease {
     Lease {
         name,
         holder: Uuid::from_u128(holder),
+        time_max: TimeDelta::days(2),
     }
 }
 
@@ -36,18 +38,22 @@ async fn a_lease_of_a_clock_that_was_ahead_can_be_acquired() {
     let fixture = Fixture::new().await;
     let leases = &fixture.database;
     let two_days = 2 * 24 * 60 * 60 * 1_000;
-    for (until, may_take) in [(two_days, false), (two_days + 1, true)] {
-        assert!(
-            leases
-                .acquire(&lease("a", 1), at(0), at(until))
-                .await
-                .unwrap()
-        );
-        let taken = leases
-            .acquire(&lease("a", 2), at(0), at(1_000))
-            .await
-            .unwrap();
-        assert_eq!(taken, may_take, "{until}");
+    let one_minute = 60 * 1_000;
+    for (time_max, until, may_take) in [
+        (two_days, two_days, false),
+        (two_days, two_days + 1, true),
+        (one_minute, one_minute, false),
+        (one_minute, one_minute + 1, true),
+    ] {
+        let of = |holder| Lease {
+            time_max: TimeDelta::milliseconds(time_max),
+            ..lease("a", holder)
+        };
+        assert!(leases.acquire(&of(1), at(0), at(until)).await.unwrap());
+        let taken = leases.acquire(&of(2), at(0), at(1_000)).await.unwrap();
+        assert_eq!(taken, may_take, "{time_max} {until}");
+        leases.release(&of(1)).await.unwrap();
+        leases.release(&of(2)).await.unwrap();
     }
 }
 
