@@ -163,19 +163,28 @@ impl Login {
         refreshing.await.unwrap_or_else(ended)
     }
 
+    /// Refreshes the tokens, and returns the access token. A failure is returned to all requests of the session for
+    /// [`FAILURE_AGE_MAX`], so that they don't wait for the provider one after the other.
     async fn refreshed(
         self: Arc<Self>,
         mut tokens: OwnedMutexGuard<SessionTokens>,
         actor: Actor,
         now: DateTime<Utc>,
     ) -> Result<Secret, ProviderError> {
-        match self.refresh(&mut tokens, &actor, now).await {
-            Ok(()) => {}
-            Err(error) if tokens.are_expired_at(now) => return Err(error),
-            Err(error) => {
-                tracing::warn!(%error, "could not refresh the token of a console session");
-            }
+        let recent = tokens.failed_refresh.take();
+        let recent = recent.filter(|(since, _)| since.elapsed() < FAILURE_AGE_MAX);
+        let (since, error) = match recent {
+            Some(failed) => failed,
+            None => match self.refresh(&mut tokens, &actor, now).await {
+                Ok(()) => return Ok(tokens.access_token.clone()),
+                Err(error) => (Instant::now(), error.0),
+            },
+        };
+        tokens.failed_refresh = Some((since, error.clone()));
+        if tokens.are_expired_at(now) {
+            return Err(ProviderError(error));
         }
+        tracing::warn!(%error, "could not refresh the token of a console session");
         Ok(tokens.access_token.clone())
     }
 
@@ -341,6 +350,7 @@ fn session_tokens(tokens: &Tokens, now: DateTime<Utc>) -> SessionTokens {
         access_token: Secret::new(tokens.access_token().secret().clone()),
         refresh_token: refresh_token.map(|token| Secret::new(token.secret().clone())),
         expires_at: lifetime.and_then(|lifetime| now.checked_add_signed(lifetime)),
+        failed_refresh: None,
     }
 }
 
@@ -372,7 +382,7 @@ const LOGINS_OF_NETWORK_MAX: usize = 4;
 /// The age at which the provider's endpoints are looked up again.
 const ENDPOINTS_AGE_MAX: Duration = Duration::from_mins(5);
 
-/// The time for which a failed look-up of the endpoints is not repeated.
+/// The time for which a failed request to the provider is not repeated.
 const FAILURE_AGE_MAX: Duration = Duration::from_secs(5);
 
 /// The remaining lifetime below which an access token is refreshed.
@@ -383,25 +393,36 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::session::SessionLimits;
+    use crate::session::{SessionLimits, Sessions};
     use async_trait::async_trait;
 
-    /// A provider that never responds, and counts the requests.
+    /// A provider that responds to no request, or only to the look-up of the endpoints, and counts the others.
     #[derive(Default)]
-    struct NoProvider(AtomicUsize);
+    struct NoProvider {
+        endpoints: Option<Endpoints>,
+        requests: AtomicUsize,
+    }
+
+    impl NoProvider {
+        fn no_response<T>(&self) -> Result<T, ProviderError> {
+            self.requests.fetch_add(1, Ordering::SeqCst);
+            Err(ProviderError("no response".to_owned()))
+        }
+    }
 
     #[async_trait]
     impl IdentityProvider for NoProvider {
         async fn endpoints(&self) -> Result<Endpoints, ProviderError> {
-            self.0.fetch_add(1, Ordering::SeqCst);
-            Err(ProviderError("no response".to_owned()))
+            self.endpoints
+                .clone()
+                .map_or_else(|| self.no_response(), Ok)
         }
 
         async fn send(
             &self,
             _: http::Request<Vec<u8>>,
         ) -> Result<http::Response<Vec<u8>>, ProviderError> {
-            Err(ProviderError("no response".to_owned()))
+            self.no_response()
         }
 
         async fn actor(&self, _: &Secret) -> Result<Actor, ProviderError> {
@@ -453,7 +474,38 @@ mod tests {
         for _ in 0..2 {
             assert!(login.page(&StartedLogin::new("/console")).await.is_err());
         }
-        assert_eq!(provider.0.load(Ordering::SeqCst), 1);
+        assert_eq!(provider.requests.load(Ordering::SeqCst), 1);
+    }
+
+    #[tokio::test]
+    async fn a_failed_refresh_is_not_repeated_at_once() {
+        let url = || "https://provider.example".to_owned();
+        let provider = Arc::new(NoProvider {
+            endpoints: Some(Endpoints {
+                authorization: url(),
+                token: url(),
+                logout: None,
+            }),
+            ..NoProvider::default()
+        });
+        let login = Arc::new(login(Arc::clone(&provider)));
+        let now = DateTime::UNIX_EPOCH;
+        let tokens = SessionTokens {
+            access_token: Secret::new("access".to_owned()),
+            refresh_token: Some(Secret::new("refresh".to_owned())),
+            expires_at: Some(now + TimeDelta::seconds(1)),
+            failed_refresh: None,
+        };
+        let sessions = Sessions::new(login.settings.sessions);
+        let actor = Actor::parse("uaa-user:a").unwrap();
+        let id = sessions.start(actor, tokens, now).unwrap();
+        let session = sessions.find(&id, now, true).unwrap();
+        for seconds in [0, 0, 1, 1] {
+            let now = now + TimeDelta::seconds(seconds);
+            let token = login.access_token(&session, now).await;
+            assert_eq!(token.is_ok(), seconds == 0);
+        }
+        assert_eq!(provider.requests.load(Ordering::SeqCst), 1);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicI64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use aws_lc_rs::{
@@ -48,6 +48,8 @@ pub(crate) struct SessionTokens {
     pub(crate) refresh_token: Option<Secret>,
     /// The time at which the access token expires, if the provider returned it.
     pub(crate) expires_at: Option<DateTime<Utc>>,
+    /// The time of the last refresh and the reason why it failed, if it failed.
+    pub(crate) failed_refresh: Option<(Instant, String)>,
 }
 
 impl SessionTokens {
@@ -218,6 +220,7 @@ mod tests {
             access_token: Secret::new("token".to_owned()),
             refresh_token: None,
             expires_at: None,
+            failed_refresh: None,
         };
         let actor = Actor::parse(&format!("uaa-user:{actor}")).unwrap();
         sessions.start(actor, tokens, at(seconds))
