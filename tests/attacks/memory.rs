@@ -333,9 +333,7 @@ async fn an_actor_can_have_one_large_step_of_a_rotation_in_progress() {
         let leaf = json!({"ca": "/ca", "alternative_names": names});
         generate(&format!("/{number}"), leaf).await;
     }
-    let listed = server.get("/api/v1/certificates?name=/ca").await.json();
-    let id = listed["certificates"][0]["id"].as_str().unwrap();
-    let path = format!("/api/v1/certificates/{id}/update_transitional_version");
+    let path = server.certificate_path("/ca").await + "/update_transitional_version";
     let mut steps = JoinSet::new();
     for _ in 0..8 {
         let request = server.authorized(Method::PUT, &path);

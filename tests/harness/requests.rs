@@ -168,13 +168,25 @@ impl Server {
         response["data"].as_array().unwrap().clone()
     }
 
-    /// Adds a transitional version to a certificate.
-    pub async fn regenerate_as_transitional(&self, name: &str) -> Response {
+    /// Returns the path of a certificate.
+    pub async fn certificate_path(&self, name: &str) -> String {
         let path = format!("/api/v1/certificates?name={name}");
-        let found = self.get(&path).await.expect(200).json();
+        let found = self.get_json(&path).await;
         let id = found["certificates"][0]["id"].as_str().unwrap();
-        let path = format!("/api/v1/certificates/{id}/regenerate");
-        self.post(&path, json!({"set_as_transitional": true})).await
+        format!("/api/v1/certificates/{id}")
+    }
+
+    /// Adds a transitional version to a certificate.
+    pub async fn regenerate_as_transitional(&self, name: &str) {
+        let path = self.certificate_path(name).await + "/regenerate";
+        let body = json!({"set_as_transitional": true});
+        self.post(&path, body).await.expect(200);
+    }
+
+    /// Moves the transitional flag of a certificate to the version with this id, or clears it.
+    pub async fn move_transitional(&self, name: &str, version_id: &Value) -> Response {
+        let path = self.certificate_path(name).await + "/update_transitional_version";
+        self.put(&path, json!({"version": version_id})).await
     }
 
     /// Returns the SHA-256 of the component that generates credentials of a type, in hexadecimal.

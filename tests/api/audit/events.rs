@@ -213,9 +213,7 @@ async fn each_step_of_a_rotation_audits_the_versions_that_it_adds() {
     for name in ["/a", "/b"] {
         server.issued(name, json!({"ca": "/root"})).await;
     }
-    let listed = server.get("/api/v1/certificates?name=/root").await;
-    let root = given::id(&listed.json()["certificates"][0]);
-    let path = format!("/api/v1/certificates/{root}");
+    let path = server.certificate_path("/root").await;
     let regenerate = json!({"set_as_transitional": true});
     let added = server.post(&format!("{path}/regenerate"), regenerate).await;
     expect_newest(&server, &added.expect(200), &["write /a", "write /b"]).await;

@@ -65,13 +65,7 @@ async fn certificate_requests_by_id_need_permission_on_stored_casing() {
     let (server, caller) = server_with(&[("/Ca", &["read", "write"]), ("/other", &["read"])]).await;
     for (name, status) in [("/Ca", 200), ("/OTHER", 404)] {
         server.issued(name, json!({"is_ca": true})).await;
-        let target = format!("/api/v1/certificates?name={name}");
-        let listed = server.get_json(&target).await;
-        let id = listed["certificates"][0]["id"].clone();
-        let versions = format!(
-            "/api/v1/certificates/{}/versions",
-            id.as_str().unwrap_or_default()
-        );
+        let versions = server.certificate_path(name).await + "/versions";
         caller.get(&versions).await.expect(status);
     }
 }

@@ -55,10 +55,8 @@ async fn a_wrong_method_is_404_and_needs_a_token_like_its_path() {
 async fn changes_that_pages_of_other_sites_send_are_refused() {
     let server = Server::reused().await;
     server.issued("/root", json!({"is_ca": true})).await;
-    let listed = server.get_json("/api/v1/certificates?name=/root").await;
-    let id = listed["certificates"][0]["id"].as_str().unwrap();
+    let path = server.certificate_path("/root").await + "/regenerate";
     // A form needs neither a body nor a content type that other sites can't send.
-    let path = format!("/api/v1/certificates/{id}/regenerate");
     let send = async |method: &Method, has_token: bool, sites: &[&str]| {
         let mut request = server.request(method.clone(), &path);
         if has_token {

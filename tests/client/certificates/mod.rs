@@ -35,7 +35,7 @@ async fn list_prints_a_row_per_certificate_on_a_terminal() {
     let server = Server::reused().await;
     server.generate_authority("/root", None).await;
     server.generate_leaf("/leaf", "/root").await;
-    server.regenerate_as_transitional("/root").await.expect(200);
+    server.regenerate_as_transitional("/root").await;
     let shell = Shell::of(&server);
     let (status, screen) = shell.on_terminal("certificates list").end();
     assert_eq!(status, Some(0), "{screen}");
@@ -88,7 +88,7 @@ async fn versions_prints_all_or_only_current_versions_in_order() {
     let server = Server::reused().await;
     server.generate_authority("/root", None).await;
     server.regenerated("/root").await;
-    server.regenerate_as_transitional("/root").await.expect(200);
+    server.regenerate_as_transitional("/root").await;
     let all = server.versions("/root").await;
     let shell = Shell::of(&server);
     let listed = json_of(shell.run("certificates versions /root"));
@@ -125,7 +125,7 @@ async fn versions_prints_no_private_keys() {
 async fn versions_prints_a_row_with_flags_on_a_terminal() {
     let server = Server::reused().await;
     server.generate_authority("/root", None).await;
-    server.regenerate_as_transitional("/root").await.expect(200);
+    server.regenerate_as_transitional("/root").await;
     let shell = Shell::of(&server);
     let (status, screen) = shell.on_terminal("certificates versions /root").end();
     assert_eq!(status, Some(0), "{screen}");
@@ -228,7 +228,7 @@ async fn a_transitional_ca_version_signs_only_if_allowed() {
     let server = Server::reused().await;
     server.generate_authority("/root", None).await;
     server.generate_leaf("/leaf", "/root").await;
-    server.regenerate_as_transitional("/root").await.expect(200);
+    server.regenerate_as_transitional("/root").await;
     let authorities = server.current_versions("/root").await;
     let shell = Shell::of(&server);
     for (arguments, signer) in [
