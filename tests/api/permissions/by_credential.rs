@@ -1,9 +1,12 @@
 //! `/api/v1/permissions`: the older interface for permissions, by the name of a credential.
 
-use keywright_harness::{Server, Text};
+use keywright_harness::Server;
 use serde_json::{Value, json};
 
-use super::{BY_CREDENTIAL, client_with, on_credential, operations, permission, query, stored};
+use super::{
+    BY_CREDENTIAL, by_name, client_with, on_credential, operations, permission, query, stored,
+};
+use crate::given::assert_refused;
 
 // `POST /api/v1/permissions`.
 
@@ -57,11 +60,7 @@ async fn an_already_granted_operation_is_refused() {
         ("/a/b", "someone", &["read_acl"], 409),
     ] {
         let body = on_credential(name, actor, given);
-        let response = server.post(BY_CREDENTIAL, body).await;
-        assert_eq!(
-            response.status, status,
-            "{name} {actor} {given:?}: {response:?}"
-        );
+        server.post(BY_CREDENTIAL, body).await.expect(status);
     }
     let actual = operations(&server, "/a/b", "someone").await;
     assert_eq!(actual, json!(["read", "read_acl"]));
@@ -94,8 +93,7 @@ async fn several_permissions_are_added_atomically() {
         (entries(&[("three", &["read"]), ("two", &["execute"])]), 422),
         (entries(&[("three", &["read"]), ("", &["read"])]), 400),
     ] {
-        let response = server.post(BY_CREDENTIAL, body).await;
-        response.expect(status);
+        server.post(BY_CREDENTIAL, body).await.expect(status);
         assert_eq!(stored(&server, "/a", "three").await, None);
     }
 }
@@ -103,50 +101,40 @@ async fn several_permissions_are_added_atomically() {
 #[tokio::test]
 async fn an_invalid_body_is_refused() {
     let server = Server::reused().await;
-    let entry = |field: &str, value: Value| {
-        let mut entry = permission("/a", "someone", &["read"]);
-        entry[field] = value;
-        json!({"credential_name": "/a", "permissions": [entry]})
-    };
-    let good = permission("/a", "someone", &["read"]);
-    let named = |name: Value, path: &str| json!({"credential_name": name, "permissions": [permission(path, "someone", &["read"])]});
-    for (body, status) in [
-        (json!({}), 400),
-        (json!([]), 400),
-        (json!({"credential_name": "/a"}), 400),
-        (json!({"permissions": [good]}), 400),
-        (json!({"credential_name": "/a", "permissions": []}), 400),
-        (json!({"credential_name": "/a", "permissions": null}), 400),
-        (json!({"credential_name": "/a", "permissions": good}), 400),
-        (json!({"credential_name": "/a", "permissions": [null]}), 400),
-        (json!({"credential_name": "/a", "permissions": ["x"]}), 400),
-        (json!({"credential_name": "/a", "permissions": [{}]}), 400),
-        (named(Value::Null, "/a"), 400),
-        (named(json!(""), ""), 400),
-        (named(json!("/"), "/"), 400),
-        (named(json!("/a/"), "/a/"), 400),
-        (named(json!("/a*"), "/a*"), 400),
-        (named(json!("/a b"), "/a b"), 400),
-        (named(json!("x".repeat(256)), &"x".repeat(256)), 400),
-        (named(json!(["/a"]), "/a"), 400),
-        (entry("operations", Value::Null), 400),
-        (entry("operations", json!([])), 400),
-        (entry("operations", json!("read")), 400),
-        (entry("operations", json!(["execute"])), 422),
-        (entry("actor", Value::Null), 400),
-        (entry("actor", json!("")), 400),
-        (entry("actor", json!("x".repeat(256))), 400),
-        (entry("uuid", json!("x")), 422),
-        (
-            json!({"credential_name": "/a", "permissions": [good], "mode": "x"}),
-            422,
-        ),
-    ] {
-        let response = server.post(BY_CREDENTIAL, body.clone()).await;
-        response.expect(status).error();
-    }
+    let long = "x".repeat(256);
+    assert_refused(&server, &INVALID_BODIES.replace("{long}", &long)).await;
     assert_eq!(stored(&server, "/a", "someone").await, None);
 }
+
+const INVALID_BODIES: &str = r#"
+    400 POST /api/v1/permissions {}
+    400 POST /api/v1/permissions []
+    400 POST /api/v1/permissions {"credential_name": "/a"}
+    400 POST /api/v1/permissions {"permissions": [{"path": "/a", "actor": "someone", "operations": ["read"]}]}
+    400 POST /api/v1/permissions {"credential_name": "/a", "permissions": []}
+    400 POST /api/v1/permissions {"credential_name": "/a", "permissions": null}
+    400 POST /api/v1/permissions {"credential_name": "/a", "permissions": {"path": "/a", "actor": "someone", "operations": ["read"]}}
+    400 POST /api/v1/permissions {"credential_name": "/a", "permissions": [null]}
+    400 POST /api/v1/permissions {"credential_name": "/a", "permissions": ["x"]}
+    400 POST /api/v1/permissions {"credential_name": "/a", "permissions": [{}]}
+    400 POST /api/v1/permissions {"credential_name": null, "permissions": [{"path": "/a", "actor": "someone", "operations": ["read"]}]}
+    400 POST /api/v1/permissions {"credential_name": "", "permissions": [{"path": "", "actor": "someone", "operations": ["read"]}]}
+    400 POST /api/v1/permissions {"credential_name": "/", "permissions": [{"path": "/", "actor": "someone", "operations": ["read"]}]}
+    400 POST /api/v1/permissions {"credential_name": "/a/", "permissions": [{"path": "/a/", "actor": "someone", "operations": ["read"]}]}
+    400 POST /api/v1/permissions {"credential_name": "/a*", "permissions": [{"path": "/a*", "actor": "someone", "operations": ["read"]}]}
+    400 POST /api/v1/permissions {"credential_name": "/a b", "permissions": [{"path": "/a b", "actor": "someone", "operations": ["read"]}]}
+    400 POST /api/v1/permissions {"credential_name": "{long}", "permissions": [{"path": "{long}", "actor": "someone", "operations": ["read"]}]}
+    400 POST /api/v1/permissions {"credential_name": ["/a"], "permissions": [{"path": "/a", "actor": "someone", "operations": ["read"]}]}
+    400 POST /api/v1/permissions {"credential_name": "/a", "permissions": [{"path": "/a", "actor": "someone", "operations": null}]}
+    400 POST /api/v1/permissions {"credential_name": "/a", "permissions": [{"path": "/a", "actor": "someone", "operations": []}]}
+    400 POST /api/v1/permissions {"credential_name": "/a", "permissions": [{"path": "/a", "actor": "someone", "operations": "read"}]}
+    422 POST /api/v1/permissions {"credential_name": "/a", "permissions": [{"path": "/a", "actor": "someone", "operations": ["execute"]}]}
+    400 POST /api/v1/permissions {"credential_name": "/a", "permissions": [{"path": "/a", "actor": null, "operations": ["read"]}]}
+    400 POST /api/v1/permissions {"credential_name": "/a", "permissions": [{"path": "/a", "actor": "", "operations": ["read"]}]}
+    400 POST /api/v1/permissions {"credential_name": "/a", "permissions": [{"path": "/a", "actor": "{long}", "operations": ["read"]}]}
+    422 POST /api/v1/permissions {"credential_name": "/a", "permissions": [{"path": "/a", "actor": "someone", "operations": ["read"], "uuid": "x"}]}
+    422 POST /api/v1/permissions {"credential_name": "/a", "permissions": [{"path": "/a", "actor": "someone", "operations": ["read"]}], "mode": "x"}
+"#;
 
 #[tokio::test]
 async fn more_than_100_entries_are_400() {
@@ -226,12 +214,9 @@ async fn a_list_has_at_most_1000_permissions() {
     assert_eq!(listed["permissions"].as_array().unwrap().len(), 1_000);
 
     server.grant("/a", "one too many", &["read"]).await;
-    let refused = server
-        .get(&format!("{BY_CREDENTIAL}?credential_name=/a"))
-        .await
-        .expect(413);
+    let refused = server.get(&by_name("/a")).await.expect(413).error();
     let error = "the credential has more than 1000 permissions, the limit of a list";
-    assert_eq!(refused.error(), error);
+    assert_eq!(refused, error);
 }
 
 #[tokio::test]
@@ -240,30 +225,11 @@ async fn a_name_with_permissions_but_no_credential_is_not_found() {
     server.grant("/a", "one", &["read"]).await;
     server.grant("/a/*", "one", &["read"]).await;
     for name in ["/a", "/a/*", "/*", "*", "/", "//a", "/a%20b", "/%00"] {
-        let path = format!("{BY_CREDENTIAL}?credential_name={name}");
-        let response = server.get(&path).await.expect(404);
-        assert!(!response.error().is_empty(), "{name}");
+        server.get(&by_name(name)).await.expect(404).error();
     }
     server.set_value("/a", "x").await;
     let listed = list(&server, "/a").await;
     assert_eq!(listed["permissions"][0]["actor"], "one");
-}
-
-#[tokio::test]
-async fn exactly_one_name_is_required() {
-    let server = Server::reused().await;
-    for requested in [
-        "",
-        "?credential_name=",
-        "?credential_name=a&credential_name=b",
-        "?name=/a",
-    ] {
-        let response = server
-            .get(&format!("{BY_CREDENTIAL}{requested}"))
-            .await
-            .expect(400);
-        assert!(response.error().contains("credential_name"), "{requested}");
-    }
 }
 
 #[tokio::test]
@@ -281,9 +247,8 @@ async fn read_acl_is_needed_on_the_requested_and_the_stored_casing() {
     ] {
         let reader = client_with(&server, path, &["read_acl"]).await;
         for (requested, is_allowed) in [("/Some/name", as_stored), ("/some/name", in_lower_case)] {
-            let address = format!("{BY_CREDENTIAL}?credential_name={requested}");
             let status = if is_allowed { 200 } else { 404 };
-            let response = reader.get(&address).await;
+            let response = reader.get(&by_name(requested)).await;
             assert_eq!(response.status, status, "{path} {requested}: {response:?}");
             if is_allowed {
                 assert_eq!(response.json()["credential_name"], "/Some/name", "{path}");
@@ -299,17 +264,15 @@ async fn without_read_acl_a_name_looks_absent() {
     let server = Server::reused().await;
     server.set_value("/a", "x").await;
     let stranger = client_with(&server, "/*", &["read", "write", "delete", "write_acl"]).await;
-    let address = |name| format!("{BY_CREDENTIAL}?credential_name={name}");
-    let refused = stranger.get(&address("/a")).await.expect(404);
-    let absent = stranger.get(&address("/b")).await.expect(404);
-    let gone = server.get(&address("/b")).await.expect(404);
+    let refused = stranger.get(&by_name("/a")).await.expect(404);
+    let absent = stranger.get(&by_name("/b")).await.expect(404);
+    let gone = server.get(&by_name("/b")).await.expect(404);
     assert_eq!(refused.body, absent.body);
     assert_eq!(refused.body, gone.body);
 }
 
 async fn list(server: &Server, name: &str) -> Value {
-    let path = format!("{BY_CREDENTIAL}?credential_name={name}");
-    server.get_json(&path).await
+    server.get_json(&by_name(name)).await
 }
 
 // `DELETE /api/v1/permissions`.
@@ -326,18 +289,13 @@ async fn deleting_removes_all_operations_and_has_an_empty_body() {
     ] {
         server.grant(name, actor, &["read", "write"]).await;
         server.grant(name, "other", &["read"]).await;
-        let address =
-            format!("{BY_CREDENTIAL}?credential_name={requested}&actor={requested_actor}");
+        let address = format!("{}&actor={requested_actor}", by_name(requested));
         let response = server.delete(&address).await.expect(204);
         assert_eq!(response.body, "");
-        server
-            .get(&query(requested, requested_actor))
-            .await
-            .expect(404);
-        assert!(
-            stored(&server, requested, "other").await.is_some(),
-            "{name}"
-        );
+        let gone = query(requested, requested_actor);
+        server.get(&gone).await.expect(404);
+        let other = stored(&server, requested, "other").await;
+        assert!(other.is_some(), "{name}");
         server.delete(&address).await.expect(404);
     }
 }
@@ -358,9 +316,8 @@ async fn a_delete_needs_the_exact_path_and_actor() {
         ("/", "someone"),
         ("/%00", "%00"),
     ] {
-        let address = format!("{BY_CREDENTIAL}?credential_name={name}&actor={actor}");
-        let response = server.delete(&address).await.expect(404);
-        assert!(!response.error().is_empty(), "{name} {actor}");
+        let address = format!("{}&actor={actor}", by_name(name));
+        server.delete(&address).await.expect(404).error();
     }
     for path in ["/Some/name", "/Some/*"] {
         assert!(stored(&server, path, "someone").await.is_some(), "{path}");
@@ -370,20 +327,19 @@ async fn a_delete_needs_the_exact_path_and_actor() {
 #[tokio::test]
 async fn exactly_one_name_and_actor_are_required() {
     let server = Server::reused().await;
-    for (requested, named) in [
-        ("", "credential_name"),
-        ("?credential_name=/a", "actor"),
-        ("?actor=x", "credential_name"),
-        ("?credential_name=&actor=x", "credential_name"),
-        ("?credential_name=/a&actor=", "actor"),
-        ("?credential_name=/a&actor=x&actor=x", "actor"),
-    ] {
-        let response = server
-            .delete(&format!("{BY_CREDENTIAL}{requested}"))
-            .await
-            .expect(400);
-        response.error().assert_contains(named);
-    }
+    let refused = "
+        400 GET /api/v1/permissions => credential_name
+        400 GET /api/v1/permissions?credential_name= => credential_name
+        400 GET /api/v1/permissions?credential_name=a&credential_name=b => credential_name
+        400 GET /api/v1/permissions?name=/a => credential_name
+        400 DELETE /api/v1/permissions => credential_name
+        400 DELETE /api/v1/permissions?credential_name=/a => actor
+        400 DELETE /api/v1/permissions?actor=x => credential_name
+        400 DELETE /api/v1/permissions?credential_name=&actor=x => credential_name
+        400 DELETE /api/v1/permissions?credential_name=/a&actor= => actor
+        400 DELETE /api/v1/permissions?credential_name=/a&actor=x&actor=x => actor
+    ";
+    assert_refused(&server, refused).await;
 }
 
 #[tokio::test]
@@ -391,7 +347,7 @@ async fn without_write_acl_a_permission_looks_absent() {
     let server = Server::reused().await;
     server.grant("/a", "other", &["read"]).await;
     let writer = client_with(&server, "/b", &["write_acl"]).await;
-    let address = |name| format!("{BY_CREDENTIAL}?credential_name={name}&actor=other");
+    let address = |name| format!("{}&actor=other", by_name(name));
     let refused = writer.delete(&address("/a")).await.expect(404);
     let absent = writer.delete(&address("/b")).await.expect(404);
     assert_eq!(refused.body, absent.body);

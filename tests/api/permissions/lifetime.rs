@@ -1,6 +1,6 @@
 //! The effects of permissions, configured permissions, and simultaneous changes.
 
-use keywright_harness::{Caller, Options, Server};
+use keywright_harness::{Caller, Options, Server, Text};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -31,8 +31,8 @@ async fn a_permission_survives_a_restart() {
     let server = Server::start().await;
     let id = server.grant("/a", "someone", &["read"]).await;
     let directory = server.stop().await;
-    let server = Server::start_in(directory, &keywright_harness::Options::default()).await;
-    let actual = server.get_json(&super::address(&id)).await;
+    let server = Server::start_in(directory, &Options::default()).await;
+    let actual = server.get_json(&address(&id)).await;
     assert_eq!(actual["actor"], "someone");
 }
 
@@ -128,10 +128,8 @@ async fn an_asterisk_covers_all_levels_below_its_path() {
 }
 
 async fn read(caller: &Caller, name: &str) -> u16 {
-    caller
-        .get(&format!("/api/v1/data?name={name}"))
-        .await
-        .status
+    let path = format!("/api/v1/data?name={name}");
+    caller.get(&path).await.status
 }
 
 // Configured permissions: granted at every start, and never revoked.
@@ -144,13 +142,10 @@ fn configured(path: &str, actors: &[&str], given: &[&str]) -> Options {
 
 #[tokio::test]
 async fn configured_permissions_are_granted_to_each_actor() {
-    let options = configured(
-        "a/*",
-        &["one", "uaa-client:two"],
-        &["write", "read", "read"],
-    );
+    let actors = ["one", "uaa-client:two"];
+    let options = configured("a/*", &actors, &["write", "read", "read"]);
     let server = Server::start_with(&options).await;
-    for actor in ["one", "uaa-client:two"] {
+    for actor in actors {
         let given = operations(&server, "/a/*", actor).await;
         assert_eq!(given, json!(["read", "write"]));
     }
@@ -186,8 +181,7 @@ async fn each_start_adds_missing_operations_and_removes_none() {
 async fn a_configured_permission_acts_like_an_added_one() {
     let server = Server::start_with(&configured("/a", &["one"], &["read"])).await;
     let body = permission("/a", "one", &["read"]);
-    let response = server.post(super::PERMISSIONS, body).await.expect(409);
-    assert!(!response.error().is_empty());
+    server.post(PERMISSIONS, body).await.expect(409).error();
     let explained = "/api/v2/permissions/explain?path=/a&actor=one&operation=read";
     let explained = server.get_json(explained).await;
     assert_eq!(explained["allowed"], Value::Bool(true));
@@ -197,17 +191,12 @@ async fn a_configured_permission_acts_like_an_added_one() {
 async fn an_impossible_actor_is_logged_as_a_warning() {
     let server = Server::start_with(&configured("/a", &["one", "uaa-user:two"], &["read"])).await;
     let log = server.log();
-    let warnings: Vec<_> = log
-        .lines()
-        .filter(|line| {
-            line.contains("granted a configured permission to an actor that matches no caller")
-        })
-        .collect();
+    let warning = "granted a configured permission to an actor that matches no caller";
+    let warnings: Vec<_> = log.lines().filter(|line| line.contains(warning)).collect();
     assert_eq!(warnings.len(), 1, "{log}");
-    assert!(
-        warnings[0].contains("one") && warnings[0].contains("\"WARN\""),
-        "{log}"
-    );
+    for part in ["one", "\"WARN\""] {
+        warnings[0].assert_contains(part);
+    }
 }
 
 // Simultaneous requests.
@@ -223,18 +212,11 @@ async fn one_of_many_identical_concurrent_additions_succeeds() {
         (PERMISSIONS, permission("/a", "someone", &["read"])),
         (BY_CREDENTIAL, on_credential("/b", "someone", &["read"])),
     ] {
-        let mut requests = JoinSet::new();
-        for _ in 0..REQUESTS {
+        let requests = (0..REQUESTS).map(|_| {
             let (caller, body) = (caller.clone(), body.clone());
-            requests.spawn(async move { caller.post(path, body).await.status });
-        }
-        let mut statuses = requests.join_all().await;
-        statuses.sort_unstable();
-        assert_eq!(statuses[0], 201);
-        assert!(
-            statuses[1..].iter().all(|status| *status == 409),
-            "{statuses:?}"
-        );
+            async move { caller.post(path, body).await.status }
+        });
+        assert_one_succeeds(requests, 201, 409).await;
     }
 }
 
@@ -243,18 +225,23 @@ async fn one_of_many_identical_concurrent_deletions_succeeds() {
     let server = Server::start().await;
     let caller = server.as_client("developer").await;
     let id = server.grant("/a", "someone", &["read"]).await;
-    let mut requests = JoinSet::new();
-    for _ in 0..REQUESTS {
+    let requests = (0..REQUESTS).map(|_| {
         let (caller, address) = (caller.clone(), address(&id));
-        requests.spawn(async move { caller.delete(&address).await.status });
-    }
-    let mut statuses = requests.join_all().await;
+        async move { caller.delete(&address).await.status }
+    });
+    assert_one_succeeds(requests, 200, 404).await;
+}
+
+/// Asserts that one of several simultaneous requests has the first status, and the others the second.
+async fn assert_one_succeeds(
+    requests: impl Iterator<Item: Future<Output = u16> + Send + 'static>,
+    success: u16,
+    refusal: u16,
+) {
+    let mut statuses = requests.collect::<JoinSet<u16>>().join_all().await;
     statuses.sort_unstable();
-    assert_eq!(statuses[0], 200);
-    assert!(
-        statuses[1..].iter().all(|status| *status == 404),
-        "{statuses:?}"
-    );
+    let refused = vec![refusal; REQUESTS - 1];
+    assert_eq!(statuses, [vec![success], refused].concat());
 }
 
 #[tokio::test]

@@ -34,6 +34,11 @@ pub(crate) fn address(id: &str) -> String {
     format!("{PERMISSIONS}/{id}")
 }
 
+/// Returns the query for the permissions on a credential.
+fn by_name(name: &str) -> String {
+    format!("{BY_CREDENTIAL}?credential_name={name}")
+}
+
 /// Returns the query for an actor's permission on a path.
 fn query(path: &str, actor: &str) -> String {
     format!("{PERMISSIONS}?path={path}&actor={actor}")
@@ -45,7 +50,8 @@ pub(crate) async fn stored(server: &Server, path: &str, actor: &str) -> Option<V
     (response.status != 404).then(|| response.expect(200).json())
 }
 
-async fn operations(server: &Server, path: &str, actor: &str) -> Value {
+/// Returns the operations of an actor's permission on a path, or null.
+pub(crate) async fn operations(server: &Server, path: &str, actor: &str) -> Value {
     let stored = stored(server, path, actor).await;
     let operations = stored.and_then(|permission| permission.get("operations").cloned());
     operations.unwrap_or_default()

@@ -1,9 +1,10 @@
 //! `/api/v2/permissions`.
 
 use keywright_harness::Server;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{ALL, PERMISSIONS, UNKNOWN_ID, address, operations, permission, query, stored};
+use crate::given::assert_refused;
 
 // `POST /api/v2/permissions`.
 
@@ -91,73 +92,50 @@ async fn any_text_is_accepted_as_an_actor() {
 #[tokio::test]
 async fn an_invalid_body_is_refused_and_adds_nothing() {
     let server = Server::reused().await;
-    let with = |field: &str, value: Value| {
-        let mut body = permission("/a", "someone", &["read"]);
-        body[field] = value;
-        body
-    };
-    let without = |field: &str| {
-        let mut body = permission("/a", "someone", &["read"]);
-        body.as_object_mut().unwrap().remove(field);
-        body
-    };
-    let mut cases = vec![
-        (json!({}), 422),
-        (json!([]), 400),
-        (json!("path"), 400),
-        (Value::Null, 400),
-        (with("operations", json!([])), 400),
-        (with("operations", json!("read")), 422),
-        (with("operations", json!({"read": true})), 422),
-        (with("operations", json!([1])), 422),
-        (with("operations", json!([null])), 422),
-        (with("operations", json!([["read"]])), 422),
-        (with("operations", json!(["execute"])), 422),
-        (with("operations", json!(["read", "READ"])), 422),
-        (with("operations", json!([""])), 422),
-        (with("operations", json!(["read-acl"])), 422),
-        (with("actor", json!(["someone"])), 400),
-        (with("actor", json!(7)), 400),
-        (with("actor", json!("")), 400),
-        (with("actor", json!("a\0b")), 400),
-        (with("path", json!(["/a"])), 400),
-        (with("uuid", json!("7")), 422),
-        (with("operation", json!("read")), 422),
-        (with("", json!(1)), 422),
-    ];
-    for (field, status) in [("path", 400), ("actor", 400), ("operations", 422)] {
-        cases.push((without(field), status));
-        cases.push((with(field, Value::Null), status));
-    }
+    assert_refused(&server, INVALID_BODIES).await;
     for path in [
         "", "/", "//", "/a/", "a//b", "//a", "/a*", "/*/a", "/a/*/b", "/a/**", "/*/*", "**",
         "/a*/b", "*/", "/a/*/", "//*", "/a//*", "/a b", "/a\\b", "/a,b", "/a+b", "/ä", "/a%2Fb",
         "/a?b", "/a\u{0}",
     ] {
-        cases.push((with("path", json!(path)), 400));
-    }
-    for (body, status) in cases {
-        let response = server.post(PERMISSIONS, body.clone()).await;
-        response.expect(status).error();
+        let body = permission(path, "someone", &["read"]);
+        server.post(PERMISSIONS, body).await.expect(400).error();
     }
     assert_eq!(stored(&server, "/a", "someone").await, None);
 }
 
-#[tokio::test]
-async fn a_refusal_names_the_invalid_field() {
-    let server = Server::reused().await;
-    for (body, named) in [
-        (json!({"actor": "x", "operations": ["read"]}), "path"),
-        (json!({"path": "/a", "operations": ["read"]}), "actor"),
-        (json!({"path": "/a", "actor": "x"}), "operations"),
-        (permission("/a", "x", &[]), "operation"),
-        (permission("/a", "x", &["execute"]), "execute"),
-        (json!({"paths": "/a"}), "paths"),
-    ] {
-        let response = server.post(PERMISSIONS, body.clone()).await;
-        assert!(response.error().contains(named), "{body}: {response:?}");
-    }
-}
+/// Bodies without a valid permission, and words of the errors.
+const INVALID_BODIES: &str = r#"
+    422 POST /api/v2/permissions {}
+    400 POST /api/v2/permissions []
+    400 POST /api/v2/permissions "path"
+    400 POST /api/v2/permissions null
+    400 POST /api/v2/permissions {"actor": "someone", "operations": ["read"]} => path
+    400 POST /api/v2/permissions {"path": null, "actor": "someone", "operations": ["read"]}
+    400 POST /api/v2/permissions {"path": ["/a"], "actor": "someone", "operations": ["read"]}
+    400 POST /api/v2/permissions {"path": "/a", "operations": ["read"]} => actor
+    400 POST /api/v2/permissions {"path": "/a", "actor": null, "operations": ["read"]}
+    400 POST /api/v2/permissions {"path": "/a", "actor": ["someone"], "operations": ["read"]}
+    400 POST /api/v2/permissions {"path": "/a", "actor": 7, "operations": ["read"]}
+    400 POST /api/v2/permissions {"path": "/a", "actor": "", "operations": ["read"]}
+    400 POST /api/v2/permissions {"path": "/a", "actor": "a\u0000b", "operations": ["read"]}
+    422 POST /api/v2/permissions {"path": "/a", "actor": "someone"} => operations
+    422 POST /api/v2/permissions {"path": "/a", "actor": "someone", "operations": null}
+    400 POST /api/v2/permissions {"path": "/a", "actor": "someone", "operations": []} => operation
+    422 POST /api/v2/permissions {"path": "/a", "actor": "someone", "operations": "read"}
+    422 POST /api/v2/permissions {"path": "/a", "actor": "someone", "operations": {"read": true}}
+    422 POST /api/v2/permissions {"path": "/a", "actor": "someone", "operations": [1]}
+    422 POST /api/v2/permissions {"path": "/a", "actor": "someone", "operations": [null]}
+    422 POST /api/v2/permissions {"path": "/a", "actor": "someone", "operations": [["read"]]}
+    422 POST /api/v2/permissions {"path": "/a", "actor": "someone", "operations": ["execute"]} => execute
+    422 POST /api/v2/permissions {"path": "/a", "actor": "someone", "operations": ["read", "READ"]}
+    422 POST /api/v2/permissions {"path": "/a", "actor": "someone", "operations": [""]}
+    422 POST /api/v2/permissions {"path": "/a", "actor": "someone", "operations": ["read-acl"]}
+    422 POST /api/v2/permissions {"path": "/a", "actor": "someone", "operations": ["read"], "uuid": "7"}
+    422 POST /api/v2/permissions {"path": "/a", "actor": "someone", "operations": ["read"], "operation": "read"}
+    422 POST /api/v2/permissions {"path": "/a", "actor": "someone", "operations": ["read"], "": 1}
+    422 POST /api/v2/permissions {"paths": "/a"} => paths
+"#;
 
 #[tokio::test]
 async fn path_actor_and_operations_have_a_maximum_length() {
@@ -197,8 +175,7 @@ async fn an_actor_has_one_permission_on_a_path() {
         ("/a/b", "someone", &["read"], 201),
     ] {
         let body = permission(path, actor, given);
-        let response = server.post(PERMISSIONS, body).await;
-        assert_eq!(response.status, status, "{path} {actor}: {response:?}");
+        server.post(PERMISSIONS, body).await.expect(status);
     }
     assert_eq!(operations(&server, "/a", "someone").await, json!(["read"]));
 }
@@ -255,15 +232,13 @@ async fn only_the_permission_on_exactly_this_path_is_found() {
         ("/B", &"x".repeat(300)),
         (&"x".repeat(300), "someone"),
     ] {
-        let response = server.get(&query(path, actor)).await.expect(404);
-        assert!(!response.error().is_empty(), "{path} {actor}");
+        server.get(&query(path, actor)).await.expect(404).error();
     }
 }
 
 #[tokio::test]
 async fn an_unknown_or_malformed_id_is_404_for_every_method() {
     let server = Server::reused().await;
-    let caller = server.as_client("developer").await;
     for id in [
         UNKNOWN_ID,
         "7",
@@ -275,17 +250,13 @@ async fn an_unknown_or_malformed_id_is_404_for_every_method() {
         "0b7f1c52-6f5e-4d43-8f0d-0d5c3c1b9a77x",
         "%2A",
     ] {
-        let whole = permission("/a", "someone", &["read"]);
-        for response in [
-            caller.get(&address(id)).await,
-            caller.put(&address(id), whole).await,
-            caller
-                .patch(&address(id), json!({"operations": ["read"]}))
-                .await,
-            caller.delete(&address(id)).await,
-        ] {
-            response.expect(404).error();
-        }
+        let refused = r#"
+            404 GET /api/v2/permissions/{id}
+            404 PUT /api/v2/permissions/{id} {"path": "/a", "actor": "someone", "operations": ["read"]}
+            404 PATCH /api/v2/permissions/{id} {"operations": ["read"]}
+            404 DELETE /api/v2/permissions/{id}
+        "#;
+        assert_refused(&server, &refused.replace("{id}", id)).await;
     }
     assert_eq!(stored(&server, "/a", "someone").await, None);
 }
@@ -293,20 +264,18 @@ async fn an_unknown_or_malformed_id_is_404_for_every_method() {
 #[tokio::test]
 async fn exactly_one_path_and_actor_are_required() {
     let server = Server::reused().await;
-    for (requested, named) in [
-        ("", "path"),
-        ("?", "path"),
-        ("?path=/a", "actor"),
-        ("?actor=x", "path"),
-        ("?path=&actor=x", "path"),
-        ("?path=/a&actor=", "actor"),
-        ("?path=/a&path=/a&actor=x", "path"),
-        ("?path=/a&actor=x&actor=y", "actor"),
-        ("?Path=/a&actor=x", "path"),
-    ] {
-        let response = server.get(&format!("{PERMISSIONS}{requested}")).await;
-        response.expect_error(400, named);
-    }
+    let refused = "
+        400 GET /api/v2/permissions => path
+        400 GET /api/v2/permissions? => path
+        400 GET /api/v2/permissions?path=/a => actor
+        400 GET /api/v2/permissions?actor=x => path
+        400 GET /api/v2/permissions?path=&actor=x => path
+        400 GET /api/v2/permissions?path=/a&actor= => actor
+        400 GET /api/v2/permissions?path=/a&path=/a&actor=x => path
+        400 GET /api/v2/permissions?path=/a&actor=x&actor=y => actor
+        400 GET /api/v2/permissions?Path=/a&actor=x => path
+    ";
+    assert_refused(&server, refused).await;
 }
 
 // `PUT /api/v2/permissions/{permission_id}`.
@@ -348,46 +317,12 @@ async fn path_and_actor_cannot_be_changed() {
         ("/b", "other"),
     ] {
         let body = permission(path, actor, &["write"]);
-        let response = server.put(&address(&id), body).await;
-        assert_eq!(response.status, 400, "{path} {actor}: {response:?}");
-        assert!(!response.error().is_empty());
+        server.put(&address(&id), body).await.expect(400).error();
     }
     let after = server.get_json(&address(&id)).await;
     assert_eq!(after, before);
     let body = permission("/b", "other", &["write"]);
     server.put(&address(&other), body).await.expect(200);
-}
-
-#[tokio::test]
-async fn an_invalid_body_is_refused_and_changes_nothing() {
-    let server = Server::reused().await;
-    let id = server.grant("/a", "someone", &["read"]).await;
-    let before = server.get(&address(&id)).await.expect(200).body;
-    let with = |field: &str, value: Value| {
-        let mut body = permission("/a", "someone", &["write"]);
-        body[field] = value;
-        body
-    };
-    for (body, status) in [
-        (json!({}), 422),
-        (json!([]), 400),
-        (json!({"operations": ["write"]}), 400),
-        (with("path", Value::Null), 400),
-        (with("path", json!("/a/")), 400),
-        (with("path", json!("/a*")), 400),
-        (with("actor", json!("")), 400),
-        (with("actor", json!("x".repeat(256))), 400),
-        (with("operations", json!([])), 400),
-        (with("operations", json!("write")), 422),
-        (with("operations", json!(["execute"])), 422),
-        (with("uuid", json!(id)), 422),
-    ] {
-        for id in [id.as_str(), UNKNOWN_ID, "no-id"] {
-            let response = server.put(&address(id), body.clone()).await;
-            response.expect(status).error();
-        }
-    }
-    assert_eq!(server.get(&address(&id)).await.expect(200).body, before);
 }
 
 // `PATCH /api/v2/permissions/{permission_id}`.
@@ -411,32 +346,46 @@ async fn a_patch_replaces_operations_and_keeps_other_fields() {
 }
 
 #[tokio::test]
-async fn a_patch_requires_operations_and_accepts_no_other_field() {
+async fn an_invalid_body_is_refused_and_changes_nothing() {
     let server = Server::reused().await;
     let id = server.grant("/a", "someone", &["read"]).await;
     let before = server.get(&address(&id)).await.expect(200).body;
-    let caller = server.as_client("developer").await;
-    for (body, status) in [
-        (json!({}), 422),
-        (json!([]), 400),
-        (json!({"operations": Value::Null}), 422),
-        (json!({"operations": []}), 400),
-        (json!({"operations": "read"}), 422),
-        (json!({"operations": [1]}), 422),
-        (json!({"operations": vec!["read"; 101]}), 400),
-        (json!({"operations": ["execute"]}), 422),
-        (json!({"operations": ["read", "Write"]}), 422),
-        (json!({"operations": ["write"], "path": "/a"}), 422),
-        (json!({"operations": ["write"], "actor": "someone"}), 422),
-        (json!({"operations": ["write"], "uuid": id}), 422),
-    ] {
-        for id in [id.as_str(), UNKNOWN_ID, "no-id"] {
-            let response = caller.patch(&address(id), body.clone()).await;
-            response.expect(status).error();
-        }
+    for id in [id.as_str(), UNKNOWN_ID, "no-id"] {
+        assert_refused(&server, &INVALID_CHANGES.replace("{id}", id)).await;
+        let caller = server.as_client("developer").await;
+        let body = permission("/a", &"x".repeat(256), &["write"]);
+        caller.put(&address(id), body).await.expect(400).error();
+        let body = json!({"operations": vec!["read"; 101]});
+        caller.patch(&address(id), body).await.expect(400).error();
     }
     assert_eq!(server.get(&address(&id)).await.expect(200).body, before);
 }
+
+/// A PUT requires a whole permission, a PATCH requires operations, and neither accepts other fields.
+const INVALID_CHANGES: &str = r#"
+    422 PUT /api/v2/permissions/{id} {}
+    400 PUT /api/v2/permissions/{id} []
+    400 PUT /api/v2/permissions/{id} {"operations": ["write"]}
+    400 PUT /api/v2/permissions/{id} {"path": null, "actor": "someone", "operations": ["write"]}
+    400 PUT /api/v2/permissions/{id} {"path": "/a/", "actor": "someone", "operations": ["write"]}
+    400 PUT /api/v2/permissions/{id} {"path": "/a*", "actor": "someone", "operations": ["write"]}
+    400 PUT /api/v2/permissions/{id} {"path": "/a", "actor": "", "operations": ["write"]}
+    400 PUT /api/v2/permissions/{id} {"path": "/a", "actor": "someone", "operations": []}
+    422 PUT /api/v2/permissions/{id} {"path": "/a", "actor": "someone", "operations": "write"}
+    422 PUT /api/v2/permissions/{id} {"path": "/a", "actor": "someone", "operations": ["execute"]}
+    422 PUT /api/v2/permissions/{id} {"path": "/a", "actor": "someone", "operations": ["write"], "uuid": "{id}"}
+    422 PATCH /api/v2/permissions/{id} {}
+    400 PATCH /api/v2/permissions/{id} []
+    422 PATCH /api/v2/permissions/{id} {"operations": null}
+    400 PATCH /api/v2/permissions/{id} {"operations": []}
+    422 PATCH /api/v2/permissions/{id} {"operations": "read"}
+    422 PATCH /api/v2/permissions/{id} {"operations": [1]}
+    422 PATCH /api/v2/permissions/{id} {"operations": ["execute"]}
+    422 PATCH /api/v2/permissions/{id} {"operations": ["read", "Write"]}
+    422 PATCH /api/v2/permissions/{id} {"operations": ["write"], "path": "/a"}
+    422 PATCH /api/v2/permissions/{id} {"operations": ["write"], "actor": "someone"}
+    422 PATCH /api/v2/permissions/{id} {"operations": ["write"], "uuid": "{id}"}
+"#;
 
 // `DELETE /api/v2/permissions/{permission_id}`.
 
@@ -460,9 +409,7 @@ async fn deleting_a_permission_returns_and_removes_it() {
 async fn permissions_cannot_be_deleted_by_path_and_actor() {
     let server = Server::reused().await;
     server.grant("/a", "someone", &["read"]).await;
-    server
-        .delete("/api/v2/permissions?path=/a&actor=someone")
-        .await
-        .expect(404);
+    let of_someone = query("/a", "someone");
+    server.delete(&of_someone).await.expect(404);
     assert!(stored(&server, "/a", "someone").await.is_some());
 }

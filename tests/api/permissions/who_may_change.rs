@@ -1,7 +1,6 @@
 //! Authorization to read and change permissions, and the order of checks.
 
-use keywright_harness::{Caller, Options, Server};
-use reqwest::Method;
+use keywright_harness::{Caller, Options, Response, Server};
 use serde_json::{Value, json};
 
 use super::{
@@ -30,23 +29,53 @@ const COVERED: [(&str, &str, bool); 16] = [
     ("/*", "/a/*", true),
 ];
 
+/// The requests that change permissions on a path; the deletion by id is last.
+const CHANGES: &str = r#"
+    201 POST /api/v2/permissions {"path": "{path}", "actor": "third", "operations": ["read"]}
+    204 DELETE /api/v1/permissions?credential_name={path}&actor=third
+    201 POST /api/v1/permissions {"credential_name": "{path}", "permissions": [{"actor": "third", "operations": ["read"]}]}
+    200 PUT /api/v2/permissions/{id} {"path": "{path}", "actor": "other", "operations": ["write"]}
+    200 PATCH /api/v2/permissions/{id} {"operations": ["delete"]}
+    200 DELETE /api/v2/permissions/{id}
+"#;
+
+/// The requests that read one permission.
+const READS: &str = "
+    200 GET /api/v2/permissions/{id}
+    200 GET /api/v2/permissions?path={path}&actor=other
+    200 GET /api/v2/permissions/explain?path={path}&actor=other&operation=read
+";
+
+/// Reads the permissions on a credential.
+const LIST: &str = "200 GET /api/v1/permissions?credential_name={path}";
+
+/// Sends the requests of a table (see [`given::requests`]) about a path and the permission with this id. Returns the expected
+/// statuses and the responses.
+async fn sent(caller: &Caller, table: &str, path: &str, id: &str) -> Vec<(u16, Response)> {
+    let table = table.replace("{path}", path).replace("{id}", id);
+    let mut responses = Vec::new();
+    for (status, method, target, body) in given::requests(&table) {
+        responses.push((status, send(caller, &method, &target, &body).await));
+    }
+    responses
+}
+
+/// Returns the requests that change the permission of this actor.
+fn changes_of(actor: &str) -> String {
+    CHANGES.replace("third", actor).replace("other", actor)
+}
+
 #[tokio::test]
 async fn read_acl_on_a_path_covers_permissions_on_it_and_below() {
     let server = Server::reused().await;
     for (granted, path, is_covered) in COVERED {
         let reader = client_with(&server, granted, &["read_acl"]).await;
         let id = server.grant(path, "other", &["read"]).await;
-        let status = if is_covered { 200 } else { 404 };
-        for requested in [
-            address(&id),
-            query(path, "other"),
-            format!("{PERMISSIONS}/explain?path={path}&actor=other&operation=read"),
-        ] {
-            let response = reader.get(&requested).await;
-            assert_eq!(response.status, status, "{granted}: {response:?}");
+        for (status, response) in sent(&reader, READS, path, &id).await {
+            let expected = if is_covered { status } else { 404 };
+            assert_eq!(response.status, expected, "{granted}: {response:?}");
         }
-        for (method, requested, body) in changes(path, &id) {
-            let response = send(&reader, &method, &requested, &body).await;
+        for (_, response) in sent(&reader, CHANGES, path, &id).await {
             assert_eq!(response.status, 404, "{granted}: {response:?}");
         }
         assert!(stored(&server, path, "other").await.is_some());
@@ -60,11 +89,9 @@ async fn write_acl_on_a_path_covers_permissions_on_it_and_below() {
     for (granted, path, is_covered) in COVERED {
         let writer = client_with(&server, granted, &["write_acl"]).await;
         let id = server.grant(path, "other", &["read"]).await;
-        for (method, requested, body) in changes(path, &id) {
-            let response = send(&writer, &method, &requested, &body).await;
-            let is_done = (200..300).contains(&response.status);
-            assert_eq!(is_done, is_covered, "{granted}: {response:?}");
-            assert!(is_done || response.status == 404, "{response:?}");
+        for (status, response) in sent(&writer, CHANGES, path, &id).await {
+            let expected = if is_covered { status } else { 404 };
+            assert_eq!(response.status, expected, "{granted}: {response:?}");
         }
         for requested in [address(&id), query(path, "other")] {
             writer.get(&requested).await.expect(404);
@@ -79,8 +106,8 @@ async fn only_acl_operations_allow_reading_or_changing_permissions() {
     let stranger = client_with(&server, "/*", &["read", "write", "delete"]).await;
     server.set_value("/a", "x").await;
     let id = server.grant("/a", "other", &["read"]).await;
-    for (method, requested, body) in requests("/a", &id) {
-        let response = send(&stranger, &method, &requested, &body).await;
+    let all = [CHANGES, READS, LIST].concat();
+    for (_, response) in sent(&stranger, &all, "/a", &id).await {
         response.expect(404);
     }
 }
@@ -91,16 +118,14 @@ async fn a_hidden_permission_looks_like_an_absent_one() {
     server.set_value("/there/a", "x").await;
     let id = server.grant("/there/a", "other", &["read"]).await;
     let stranger = server.as_client("stranger").await;
-    let (there, absent) = (requests("/there/a", &id), requests("/gone/a", UNKNOWN_ID));
-    for ((method, one, body), (_, other, other_body)) in there.into_iter().zip(absent) {
-        let refused = send(&stranger, &method, &one, &body).await.expect(404);
-        let response = send(&stranger, &method, &other, &other_body).await;
-        let absent = response.expect(404);
-        assert_eq!(refused.body, absent.body, "{method} {one}");
-        let kind = |response: &keywright_harness::Response| {
-            response.header("content-type").map(str::to_owned)
-        };
-        assert_eq!(kind(&refused), kind(&absent));
+    let all = [CHANGES, READS, LIST].concat();
+    let hidden = sent(&stranger, &all, "/there/a", &id).await;
+    let absent = sent(&stranger, &all, "/gone/a", UNKNOWN_ID).await;
+    for ((_, hidden), (_, absent)) in hidden.into_iter().zip(absent) {
+        let (hidden, absent) = (hidden.expect(404), absent.expect(404));
+        assert_eq!(hidden.body, absent.body, "{hidden:?}");
+        let kind = "content-type";
+        assert_eq!(hidden.header(kind), absent.header(kind), "{hidden:?}");
     }
     // Permitted callers get the same response for absent permissions.
     let developer = server.as_client("developer").await;
@@ -118,17 +143,15 @@ async fn no_caller_may_add_change_or_delete_its_own_permissions() {
         server.as_user(user).await,
     ] {
         let id = server.grant("/*", caller.actor(), &ALL).await;
-        for (method, requested, body) in changes_of(&caller, "/*", &id) {
-            let response = send(&caller, &method, &requested, &body).await;
+        let changes = changes_of(caller.actor());
+        for (_, response) in sent(&caller, &changes, "/*", &id).await {
             response.expect(400).error();
         }
         let actual = stored(&server, "/*", caller.actor()).await.unwrap();
         assert_eq!(actual["operations"], json!(ALL));
-        for (method, requested, body) in changes_of(&caller, "/a", UNKNOWN_ID) {
-            if requested.ends_with(UNKNOWN_ID) {
-                continue;
-            }
-            let response = send(&caller, &method, &requested, &body).await;
+        let by_path = changes.lines().filter(|change| !change.contains("{id}"));
+        let by_path = by_path.collect::<Vec<_>>().join("\n");
+        for (_, response) in sent(&caller, &by_path, "/a", "").await {
             response.expect(400);
         }
     }
@@ -173,71 +196,6 @@ async fn revoke_all(server: &Server, paths: &[&str]) {
     }
 }
 
-/// The method, the path and the body of a request.
-type Request = (Method, String, Value);
-
-fn get(path: impl Into<String>) -> Request {
-    (Method::GET, path.into(), Value::Null)
-}
-
-fn post(path: impl Into<String>, body: Value) -> Request {
-    (Method::POST, path.into(), body)
-}
-
-fn put(path: impl Into<String>, body: Value) -> Request {
-    (Method::PUT, path.into(), body)
-}
-
-fn patch(path: impl Into<String>, body: Value) -> Request {
-    (Method::PATCH, path.into(), body)
-}
-
-fn delete(path: impl Into<String>) -> Request {
-    (Method::DELETE, path.into(), Value::Null)
-}
-
-/// Returns every request that changes permissions on a path; the deletion by id is last.
-fn changes(path: &str, id: &str) -> Vec<Request> {
-    let by_name = format!("{BY_CREDENTIAL}?credential_name={path}&actor=third");
-    vec![
-        post(PERMISSIONS, permission(path, "third", &["read"])),
-        delete(by_name),
-        post(BY_CREDENTIAL, on_credential(path, "third", &["read"])),
-        put(address(id), permission(path, "other", &["write"])),
-        patch(address(id), json!({"operations": ["delete"]})),
-        delete(address(id)),
-    ]
-}
-
-/// Returns every request that reads or changes permissions on a path.
-fn requests(path: &str, id: &str) -> Vec<Request> {
-    let mut requests = changes(path, id);
-    for requested in [
-        address(id),
-        query(path, "other"),
-        format!("{BY_CREDENTIAL}?credential_name={path}"),
-        format!("{PERMISSIONS}/explain?path={path}&actor=other&operation=read"),
-    ] {
-        requests.push(get(requested));
-    }
-    requests
-}
-
-/// Returns every request that changes the permission of a caller on a path.
-fn changes_of(caller: &Caller, path: &str, id: &str) -> Vec<Request> {
-    let actor = caller.actor();
-    let by_name = format!("{BY_CREDENTIAL}?credential_name={path}&actor={actor}");
-    let body = permission(path, actor, &["read"]);
-    vec![
-        post(PERMISSIONS, body.clone()),
-        put(address(id), body),
-        patch(address(id), json!({"operations": ["read"]})),
-        delete(address(id)),
-        post(BY_CREDENTIAL, on_credential(path, actor, &["read"])),
-        delete(by_name),
-    ]
-}
-
 // The order of checks: syntax, authorization, then rules.
 
 const MALFORMED_REQUESTS: &str = r#"
@@ -262,8 +220,7 @@ async fn malformed_requests_are_rejected_before_authorization() {
     let server = Server::reused().await;
     let id = server.grant("/a", "other", &["read"]).await;
     let stranger = server.as_client("stranger").await;
-    for (status, method, path, body) in given::requests(&MALFORMED_REQUESTS.replace("{id}", &id)) {
-        let response = send(&stranger, &method, &path, &body).await;
+    for (status, response) in sent(&stranger, MALFORMED_REQUESTS, "", &id).await {
         response.expect(status);
     }
 }
@@ -273,24 +230,27 @@ async fn without_write_acl_own_permissions_look_absent() {
     let server = Server::reused().await;
     let stranger = server.as_client("stranger").await;
     let own = server.grant("/a", stranger.actor(), &["read"]).await;
-    for (method, path, body) in [
-        // The caller's own permission, with unchanged and with changed fields.
-        post(PERMISSIONS, permission("/a", stranger.actor(), &["read"])),
-        put(address(&own), permission("/a", stranger.actor(), &["read"])),
-        put(address(&own), permission("/b", "other", &["read"])),
-        patch(address(&own), json!({"operations": ["read"]})),
-        delete(address(&own)),
-        post(
-            BY_CREDENTIAL,
-            on_credential("/a", stranger.actor(), &["read"]),
-        ),
-    ] {
-        let response = send(&stranger, &method, &path, &body).await;
+    for (_, response) in sent(&stranger, &changes_of(stranger.actor()), "/a", &own).await {
         response.expect(404);
     }
+    // With changed fields.
+    let changed = permission("/b", "other", &["read"]);
+    stranger.put(&address(&own), changed).await.expect(404);
 }
 
 // Permissions are stored even if they are not enforced.
+
+/// Requests about a permission of the actor `other`, in an order in which all succeed.
+const READS_AND_CHANGES: &str = r#"
+    200 GET /api/v2/permissions/{id}
+    200 GET /api/v2/permissions?path={path}&actor=other
+    200 PUT /api/v2/permissions/{id} {"path": "{path}", "actor": "other", "operations": ["write"]}
+    200 PATCH /api/v2/permissions/{id} {"operations": ["read", "write", "delete", "read_acl", "write_acl"]}
+    200 DELETE /api/v2/permissions/{id}
+    201 POST /api/v1/permissions {"credential_name": "{path}", "permissions": [{"actor": "other", "operations": ["read"]}]}
+    200 GET /api/v1/permissions?credential_name={path}
+    204 DELETE /api/v1/permissions?credential_name={path}&actor=other
+"#;
 
 #[tokio::test]
 async fn without_enforcement_every_caller_may_change_permissions() {
@@ -300,24 +260,9 @@ async fn without_enforcement_every_caller_may_change_permissions() {
     for actor in ["other", caller.actor()] {
         let added = caller.post(PERMISSIONS, permission("/a", actor, &["read"]));
         let added = added.await.expect(201).json();
-        let one = address(added["uuid"].as_str().unwrap());
-        let whole = permission("/a", actor, &["write"]);
-        let by_name = format!("{BY_CREDENTIAL}?credential_name=/a");
-        for (request, status) in [
-            (get(one.clone()), 200),
-            (get(query("/a", actor)), 200),
-            (put(one.clone(), whole), 200),
-            (patch(one.clone(), json!({"operations": ALL})), 200),
-            (delete(one), 200),
-            (
-                post(BY_CREDENTIAL, on_credential("/a", actor, &["read"])),
-                201,
-            ),
-            (get(by_name.clone()), 200),
-            (delete(format!("{by_name}&actor={actor}")), 204),
-        ] {
-            let (method, path, body) = request;
-            let response = send(&caller, &method, &path, &body).await;
+        let requests = READS_AND_CHANGES.replace("other", actor);
+        let id = added["uuid"].as_str().unwrap();
+        for (status, response) in sent(&caller, &requests, "/a", id).await {
             assert_eq!(response.status, status, "{actor}: {response:?}");
         }
     }
@@ -327,20 +272,14 @@ async fn without_enforcement_every_caller_may_change_permissions() {
 async fn without_enforcement_missing_and_existing_permissions_differ() {
     let server = Server::reused_with(&Options::default().without_enforcement()).await;
     let caller = server.as_client("stranger").await;
-    let whole = permission("/a", "other", &["read"]);
-    let by_name = format!("{BY_CREDENTIAL}?credential_name=/a");
-    for (method, path, body) in [
-        get(address(UNKNOWN_ID)),
-        get(query("/a", "other")),
-        put(address(UNKNOWN_ID), whole.clone()),
-        patch(address(UNKNOWN_ID), json!({"operations": ["read"]})),
-        delete(address(UNKNOWN_ID)),
-        get(by_name.clone()),
-        delete(format!("{by_name}&actor=other")),
-    ] {
-        let response = send(&caller, &method, &path, &body).await;
+    let requests = READS_AND_CHANGES
+        .lines()
+        .filter(|line| !line.contains("POST"));
+    let requests = requests.collect::<Vec<_>>().join("\n");
+    for (_, response) in sent(&caller, &requests, "/a", UNKNOWN_ID).await {
         response.expect(404);
     }
+    let whole = permission("/a", "other", &["read"]);
     caller.post(PERMISSIONS, whole.clone()).await.expect(201);
     caller.post(PERMISSIONS, whole).await.expect(409);
     let body = on_credential("/a", "other", &["read"]);
