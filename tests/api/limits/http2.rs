@@ -45,14 +45,21 @@ pub(super) fn window_update(bytes: u32, stream: u32) -> Vec<u8> {
     frame(WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes())
 }
 
+/// Returns the header of a frame with a request head of 16 KiB, without the head.
+pub(super) fn unfinished_headers(stream: u32) -> Vec<u8> {
+    let mut whole = frame(HEADERS, END_STREAM | END_HEADERS, stream, &[0; 16_000]);
+    whole.truncate(9);
+    whole
+}
+
 /// Returns a whole GET request.
 pub(super) fn get(path: &str, stream: u32) -> Vec<u8> {
-    let fields = [
-        indexed(GET),
-        indexed(HTTPS),
-        named(PATH, path),
-        named(AUTHORITY, "localhost"),
-    ];
+    get_with(path, stream, &[])
+}
+
+fn get_with(path: &str, stream: u32, field: &[u8]) -> Vec<u8> {
+    let (path, authority) = (named(PATH, path), named(AUTHORITY, "localhost"));
+    let fields = [&indexed(GET), &indexed(HTTPS), &path[..], &authority, field];
     frame(HEADERS, END_STREAM | END_HEADERS, stream, &fields.concat())
 }
 
@@ -75,14 +82,8 @@ pub(super) fn form_to(path: &str, stream: u32) -> Vec<u8> {
 
 /// Returns a whole GET request with a bearer token.
 pub(super) fn authorized_get(path: &str, token: &str, stream: u32) -> Vec<u8> {
-    let fields = [
-        indexed(GET),
-        indexed(HTTPS),
-        named(PATH, path),
-        named(AUTHORITY, "localhost"),
-        named(AUTHORIZATION, &format!("Bearer {token}")),
-    ];
-    frame(HEADERS, END_STREAM | END_HEADERS, stream, &fields.concat())
+    let token = named(AUTHORIZATION, &format!("Bearer {token}"));
+    get_with(path, stream, &token)
 }
 
 /// Returns an indexed field of HPACK's static table (RFC 7541, appendix A).

@@ -35,10 +35,10 @@ fn patient(lines: &str) -> Options {
         "ping_seconds_max",
     ];
     let long = times.iter().filter(|time| !lines.contains(*time));
-    long.fold(
-        Options::default().server_settings(lines),
-        |options, time| options.server_settings(&format!("{time} = 3600")),
-    )
+    let options = Options::default().server_settings(lines);
+    long.fold(options, |options, time| {
+        options.server_settings(&format!("{time} = 3600"))
+    })
 }
 
 #[tokio::test]
@@ -59,13 +59,10 @@ async fn the_open_file_limit_is_raised_for_the_connections() {
 /// Returns the soft and the hard limit of open files of a process.
 fn open_files(process: &str) -> (u64, u64) {
     let limits = fs::read_to_string(format!("/proc/{process}/limits")).unwrap();
-    let line = limits
-        .lines()
-        .find_map(|line| line.strip_prefix("Max open files"))
-        .unwrap();
-    let mut numbers = line
-        .split_whitespace()
-        .map(|number| number.parse().unwrap_or(u64::MAX));
+    let mut lines = limits.lines();
+    let line = lines.find_map(|line| line.strip_prefix("Max open files"));
+    let words = line.unwrap().split_whitespace();
+    let mut numbers = words.map(|number| number.parse().unwrap_or(u64::MAX));
     (numbers.next().unwrap(), numbers.next().unwrap())
 }
 
@@ -181,6 +178,22 @@ async fn read_response(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Http
 async fn get_health(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<u16> {
     stream.write_all(HEALTH).await?;
     Ok(read_response(stream).await?.status)
+}
+
+/// Connects from this address, and asserts that the server responds. Returns the connection, which stays open.
+async fn connected(server: &Server, source: Ipv4Addr) -> TlsStream<TcpStream> {
+    let mut stream = tls(server, source, HTTP1).await.unwrap();
+    assert_eq!(get_health(&mut stream).await.unwrap(), 200);
+    stream
+}
+
+/// Returns the head of a PUT request for a credential, with the server's token and these further fields.
+fn put_head(server: &Server, fields: &str) -> String {
+    format!(
+        "PUT /api/v1/data HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\n{fields}\r\n\r\n",
+        server.token()
+    )
 }
 
 /// Connects from this address repeatedly until the server responds: it may refuse at first, or the client may be too

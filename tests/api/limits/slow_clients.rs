@@ -20,8 +20,8 @@ use tokio::{
 
 use super::{
     HTTP1, HTTP2, OTHER, PATIENCE, drip_each_to_close,
-    http2::{HEADERS, PREFACE, frame, hello},
-    patient, tcp, tls, until_responded,
+    http2::{PREFACE, hello, unfinished_headers},
+    patient, put_head, tcp, tls, until_responded,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -110,13 +110,7 @@ async fn slow_client(
     number: usize,
 ) -> (Box<dyn Stream>, &'static [u8]) {
     let protocol = if number % 8 < 5 { HTTP1 } else { HTTP2 };
-    let mut headers = frame(HEADERS, 5, 1, &[0; 16_000]);
-    headers.truncate(9);
-    let body = format!(
-        "PUT /api/v1/data HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
-         Content-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{{",
-        server.token()
-    );
+    let body = put_head(server, "Content-Length: 1000000") + "{";
     let (first, drip): (Vec<u8>, &[u8]) = match number % 8 {
         0 => return (Box::new(tcp(server, source).await.unwrap()), b""),
         1 => {
@@ -128,7 +122,7 @@ async fn slow_client(
         3 => (b"GET /health HTTP/1.1\r\nX-Slow: ".to_vec(), b"a"),
         4 => (body.into_bytes(), b" "),
         6 => (PREFACE[..3].to_vec(), b""),
-        _ => ([hello(), headers].concat(), &[0]),
+        _ => ([hello(), unfinished_headers(1)].concat(), &[0]),
     };
     // On a busy machine a handshake may take too long.
     let connected = async {
@@ -151,9 +145,8 @@ async fn send_ordinary_requests(server: &Server) {
         server.set_value(&name, "v").await;
         assert_eq!(server.newest(&name).await["value"], "v");
     }
-    server
-        .generated("/ordinary/password", "password", json!({}))
-        .await;
+    let password = server.generated("/ordinary/password", "password", json!({}));
+    password.await;
     server.get("/health").await.expect(200);
 }
 

@@ -1,22 +1,24 @@
 //! Timeouts, and shutdown despite silent clients.
 
-use std::time::Duration;
+use std::{net::Ipv4Addr, time::Duration};
 
 use keywright_harness::{Options, Server, Text, until};
 use reqwest::Method;
 use serde_json::json;
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt, split},
+    net::TcpStream,
     time::sleep,
 };
+use tokio_rustls::client::TlsStream;
 
 use super::{
-    HEALTH, HTTP1, HTTP2, ORDINARY, OTHER, drip_to_close, get_health,
+    HEALTH, HTTP1, HTTP2, ORDINARY, OTHER, connected, drip_to_close,
     http2::{
         DATA, HEADERS, PING, PREFACE, authorized_get, frame, get, hello, hello_with_window, kinds,
-        read_until, window_update,
+        read_until, unfinished_headers, window_update,
     },
-    patient, read_response, read_to_close, tcp, tls, until_in_time, until_responded,
+    patient, put_head, read_response, read_to_close, tcp, tls, until_in_time, until_responded,
 };
 use crate::audit::events;
 
@@ -74,14 +76,7 @@ async fn an_idle_connection_is_closed() {
         (Vec::new(), &ping()),
         (unfinished_headers(3), &[0]),
     ] {
-        let attempt = async || {
-            let mut stream = tls(&server, ORDINARY, HTTP2).await?;
-            let request = [hello(), get("/health", 1)].concat();
-            stream.write_all(&request).await?;
-            read_until(&mut stream, DATA, 1).await?;
-            Ok(stream)
-        };
-        let mut stream = until_in_time(attempt).await;
+        let mut stream = until_responded_over_http2(&server, ORDINARY).await;
         let _ = stream.write_all(&first).await;
         drip_to_close(stream, drip).await;
     }
@@ -119,18 +114,24 @@ async fn an_old_connection_is_closed_between_two_requests() {
 #[tokio::test]
 async fn an_old_connection_closes_even_if_the_client_keeps_sending() {
     let server = Server::start_with(&patient("connection_seconds_max = 1")).await;
+    let stream = until_responded_over_http2(&server, ORDINARY).await;
+    let (mut incoming, mut outgoing) = split(stream);
+    tokio::select! {
+        () = keep_sending(&mut outgoing, 3, |id| get("/health", id)) => {}
+        _ = read_to_close(&mut incoming) => {}
+    }
+}
+
+/// Like [`until_responded`], over HTTP/2.
+async fn until_responded_over_http2(server: &Server, source: Ipv4Addr) -> TlsStream<TcpStream> {
     let attempt = async || {
-        let mut stream = tls(&server, ORDINARY, HTTP2).await?;
+        let mut stream = tls(server, source, HTTP2).await?;
         let request = [hello(), get("/health", 1)].concat();
         stream.write_all(&request).await?;
         read_until(&mut stream, DATA, 1).await?;
         Ok(stream)
     };
-    let (mut incoming, mut outgoing) = split(until_in_time(attempt).await);
-    tokio::select! {
-        () = keep_sending(&mut outgoing, 3, |id| get("/health", id)) => {}
-        _ = read_to_close(&mut incoming) => {}
-    }
+    until_in_time(attempt).await
 }
 
 /// Sends a request every 100 ms, and never returns: the reading half detects when the server has closed the connection.
@@ -152,19 +153,13 @@ async fn keep_sending(
 #[tokio::test]
 async fn a_body_that_takes_too_long_is_408() {
     let server = Server::start_with(&patient("body_seconds_max = 1")).await;
-    for framing in ["Content-Length: 100000", "Transfer-Encoding: chunked"] {
+    for (framing, drip) in [
+        ("Content-Length: 100000", "{"),
+        ("Transfer-Encoding: chunked", "1\r\n{\r\n"),
+    ] {
         let mut stream = tls(&server, ORDINARY, HTTP1).await.unwrap();
-        let head = format!(
-            "PUT /api/v1/data HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
-             Content-Type: application/json\r\n{framing}\r\n\r\n",
-            server.token()
-        );
+        let head = put_head(&server, framing);
         let _ = stream.write_all(head.as_bytes()).await;
-        let drip = if framing.starts_with('C') {
-            "{"
-        } else {
-            "1\r\n{\r\n"
-        };
         let received = drip_to_close(stream, drip.as_bytes()).await;
         let received = String::from_utf8(received).unwrap();
         assert!(received.starts_with("HTTP/1.1 408 "), "{received}");
@@ -174,13 +169,6 @@ async fn a_body_that_takes_too_long_is_408() {
 
 fn ping() -> Vec<u8> {
     frame(PING, 0, 0, &[0; 8])
-}
-
-/// Returns the header of a frame with a request head of 16,000 bytes, without the head.
-fn unfinished_headers(stream: u32) -> Vec<u8> {
-    let mut whole = frame(HEADERS, 5, stream, &[0; 16_000]);
-    whole.truncate(9);
-    whole
 }
 
 // Clients that send requests and read no response.
@@ -271,12 +259,8 @@ async fn silent_clients_do_not_prevent_shutdown() {
         stream.write_all(first).await.unwrap();
         open.push(stream);
     }
-    let mut finished = tls(&server, OTHER, HTTP2).await.unwrap();
-    let request = [hello(), get("/health", 1)].concat();
-    finished.write_all(&request).await.unwrap();
-    read_until(&mut finished, DATA, 1).await.unwrap();
-    let mut idle = tls(&server, OTHER, HTTP1).await.unwrap();
-    assert_eq!(get_health(&mut idle).await.unwrap(), 200);
+    let finished = until_responded_over_http2(&server, OTHER).await;
+    let idle = connected(&server, OTHER).await;
     let mut begun = tls(&server, OTHER, HTTP1).await.unwrap();
     begun.write_all(b"GET /hea").await.unwrap();
     let silent = tcp(&server, OTHER).await.unwrap();
@@ -287,24 +271,16 @@ async fn silent_clients_do_not_prevent_shutdown() {
 
 #[tokio::test]
 async fn requests_cut_off_at_shutdown_leave_only_audit_events() {
-    let server = Server::start_with(
-        &patient("shutdown_seconds_max = 1")
-            .hostile("deadline_ms = 60000", "generate = \"loop\"")
-            .watched(),
-    )
-    .await;
+    let options = patient("shutdown_seconds_max = 1").watched();
+    let options = options.hostile("deadline_ms = 60000", "generate = \"loop\"");
+    let server = Server::start_with(&options).await;
     let body = |name| json!({"name": name, "type": "hostile", "parameters": {}}).to_string();
-    let over_http2 = server
-        .authorized(Method::POST, "/api/v1/data")
-        .body(body("/cut/2"));
-    let over_http2 = tokio::spawn(over_http2.send());
+    let over_http2 = server.authorized(Method::POST, "/api/v1/data");
+    let over_http2 = tokio::spawn(over_http2.body(body("/cut/2")).send());
     let mut over_http1 = tls(&server, OTHER, HTTP1).await.unwrap();
-    let (token, body) = (server.token(), body("/cut/1"));
-    let request = format!(
-        "POST /api/v1/data HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
-         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    );
+    let body = body("/cut/1");
+    let head = put_head(&server, &format!("Content-Length: {}", body.len()));
+    let request = head.replace("PUT", "POST") + &body;
     over_http1.write_all(request.as_bytes()).await.unwrap();
     server
         .scrape_until(|scrape| {
@@ -318,14 +294,13 @@ async fn requests_cut_off_at_shutdown_leave_only_audit_events() {
     let directory = server.stop().await;
     assert!(over_http2.await.unwrap().is_err());
     let restarted = Server::start_in(directory, &Options::default()).await;
-    let mut cut: Vec<_> = events(&restarted)
-        .into_iter()
-        .filter(|event| event["status"] == 499)
-        .map(|event| event["resource_name"].as_str().unwrap().to_owned())
-        .collect();
-    cut.sort();
-    assert_eq!(cut, ["/cut/1", "/cut/2"]);
-    for name in cut {
+    let mut cut = events(&restarted);
+    cut.retain(|event| event["status"] == 499);
+    let names = cut.iter().map(|event| event["resource_name"].as_str());
+    let mut names: Vec<_> = names.flatten().collect();
+    names.sort_unstable();
+    assert_eq!(names, ["/cut/1", "/cut/2"]);
+    for name in names {
         let path = format!("/api/v1/data?name={name}");
         restarted.get(&path).await.expect(404);
     }
