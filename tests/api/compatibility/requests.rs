@@ -4,7 +4,7 @@ use keywright_harness::{Caller, Options, Response, Server, Text};
 use reqwest::{Method, header};
 use serde_json::{Value, json};
 
-use crate::{certificates::Certificate, given};
+use crate::{certificates::Certificate, given, permissions::operations};
 
 // Requests of Spring CredHub.
 
@@ -80,13 +80,6 @@ async fn add(server: &Server, name: &str, entry: Value, status: u16) {
     }
 }
 
-/// Returns the operations of an actor on a path, or null if there is no permission.
-async fn operations(server: &Server, path: &str, actor: &str) -> Value {
-    let query = format!("/api/v2/permissions?path={path}&actor={actor}");
-    let found = server.get(&query).await.json();
-    found.get("operations").cloned().unwrap_or_default()
-}
-
 /// Returns the ids of the transitional versions of `/ca`.
 async fn transitional(server: &Server) -> Vec<String> {
     let versions = server.versions("/ca").await;
@@ -98,32 +91,21 @@ async fn transitional(server: &Server) -> Vec<String> {
 
 // Unknown fields, deep bodies, and tokens that need not be valid.
 
-const ID: &str = "8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9";
-
-/// Returns every request whose body has a fixed set of fields, and the status for an unknown field.
-pub(crate) fn typed_requests() -> Vec<(Method, String, u16)> {
-    let certificate = format!("/api/v1/certificates/{ID}");
-    let permission = format!("/api/v2/permissions/{ID}");
-    [
-        (Method::PUT, "/api/v1/data".to_owned(), 422),
-        (Method::POST, "/api/v1/data".to_owned(), 400),
-        (Method::POST, "/api/v1/regenerate".to_owned(), 422),
-        (Method::POST, "/api/v1/bulk-regenerate".to_owned(), 422),
-        (Method::POST, format!("{certificate}/regenerate"), 422),
-        (
-            Method::PUT,
-            format!("{certificate}/update_transitional_version"),
-            422,
-        ),
-        (Method::POST, format!("{certificate}/versions"), 422),
-        (Method::POST, "/api/v2/permissions".to_owned(), 422),
-        (Method::PUT, permission.clone(), 422),
-        (Method::PATCH, permission, 422),
-        (Method::POST, "/api/v1/permissions".to_owned(), 422),
-        (Method::POST, "/management".to_owned(), 422),
-    ]
-    .into()
-}
+/// Every request whose body has a fixed set of fields, and the status for an unknown field.
+pub(crate) const TYPED_REQUESTS: &str = "
+    422 PUT /api/v1/data
+    400 POST /api/v1/data
+    422 POST /api/v1/regenerate
+    422 POST /api/v1/bulk-regenerate
+    422 POST /api/v1/certificates/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9/regenerate
+    422 PUT /api/v1/certificates/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9/update_transitional_version
+    422 POST /api/v1/certificates/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9/versions
+    422 POST /api/v2/permissions
+    422 PUT /api/v2/permissions/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9
+    422 PATCH /api/v2/permissions/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9
+    422 POST /api/v1/permissions
+    422 POST /management
+";
 
 async fn caller(server: &Server) -> Caller {
     server.as_client("developer").await
@@ -139,10 +121,8 @@ fn nested(field: &str, levels: usize) -> String {
 async fn unknown_fields_are_reported_before_missing_ones() {
     let server = Server::reused().await;
     let caller = caller(&server).await;
-    for (method, path, status) in typed_requests() {
-        let response = caller
-            .send(method.clone(), &path, json!({"unheard_of": 1}))
-            .await;
+    for (status, method, path, _) in given::requests(TYPED_REQUESTS) {
+        let response = caller.send(method, &path, json!({"unheard_of": 1})).await;
         response.expect_error(status, "unheard_of");
     }
 }
@@ -151,15 +131,13 @@ async fn unknown_fields_are_reported_before_missing_ones() {
 async fn every_body_may_have_128_levels() {
     let server = Server::reused().await;
     let caller = caller(&server).await;
-    let mut requests = typed_requests();
-    requests.push((Method::POST, "/api/v1/interpolate".to_owned(), 200));
-    for (method, path, status) in requests {
+    let all = [TYPED_REQUESTS, "200 POST /api/v1/interpolate"].concat();
+    for (status, method, path, _) in given::requests(&all) {
         let sent = |levels| {
             let request = caller.request(method.clone(), &path);
             Response::to(request.body(nested("unheard_of", levels)))
         };
-        let response = sent(128).await;
-        response.expect(status);
+        sent(128).await.expect(status);
         for levels in [129, 10_000] {
             let refused = sent(levels).await.expect(400).error();
             refused.assert_contains("more than 128 levels");
@@ -175,10 +153,8 @@ async fn values_of_128_levels_are_returned_and_resolved() {
         server.send(request.body(body)).await
     };
     let set = |levels: usize| {
-        format!(
-            r#"{{"name":"/a","type":"json","value":{}}}"#,
-            nested("k", levels - 1)
-        )
+        let value = nested("k", levels - 1);
+        format!(r#"{{"name":"/a","type":"json","value":{value}}}"#)
     };
     put(set(129)).await.expect(400);
     put(set(128)).await.expect(200);
@@ -221,10 +197,8 @@ async fn a_slash_at_the_end_of_the_url_is_dropped() {
         let url = format!("{}/identity{slashes}", provider.base_url());
         let server = Server::start_with(&Options::default().identity_provider(&url)).await;
         let information = server.get_json("/info").await;
-        assert_eq!(
-            information["auth-server"]["url"],
-            format!("{}/identity", provider.base_url())
-        );
+        let shown = &information["auth-server"]["url"];
+        assert_eq!(*shown, format!("{}/identity", provider.base_url()));
         let client = provider.as_client("developer").await.at(&server);
         client.get("/version").await.expect(200);
     }

@@ -8,9 +8,8 @@ use crate::{certificates::Certificate, given, keys::with_certificate};
 
 /// Sends a literal body, because `json!` does not preserve the notation of numbers.
 async fn send(server: &Server, method: Method, path: &str, body: String) -> Response {
-    server
-        .send(server.authorized(method, path).body(body))
-        .await
+    let request = server.authorized(method, path).body(body);
+    server.send(request).await
 }
 
 async fn generate(
@@ -22,6 +21,17 @@ async fn generate(
     let body =
         format!(r#"{{"name":"{name}","type":"{credential_type}","parameters":{parameters}}}"#);
     send(server, Method::POST, "/api/v1/data", body).await
+}
+
+async fn generated(server: &Server, name: &str, credential_type: &str, parameters: &str) -> Value {
+    let response = generate(server, name, credential_type, parameters).await;
+    response.expect(200).json()
+}
+
+/// Sends a POST request, and returns the body of the response.
+async fn posted(server: &Server, path: &str, body: &str) -> Value {
+    let response = send(server, Method::POST, path, body.to_owned()).await;
+    response.expect(200).json()
 }
 
 async fn set(server: &Server, name: &str, credential_type: &str, value: &str) -> Response {
@@ -54,8 +64,7 @@ async fn numbers_and_booleans_become_text_in_a_certificate() {
         "locality": 12345678901234567890123, "country": 42, "alternative_names": [false, "a.example"],
         "self_sign": true, "key_type": "ecdsa-p256"
     }"#;
-    let version = generate(&server, "/a", "certificate", parameters).await;
-    let version = version.expect(200).json();
+    let version = generated(&server, "/a", "certificate", parameters).await;
     let (subject, alternative) = names(&version);
     assert_eq!(
         subject,
@@ -80,8 +89,7 @@ async fn a_number_is_accepted_as_the_name_of_a_ca() {
     let server = Server::reused().await;
     server.issued("/2024", json!({"is_ca": true})).await;
     let parameters = r#"{"common_name": "a", "key_type": "ecdsa-p256", "ca": 2024}"#;
-    let response = generate(&server, "/a", "certificate", parameters).await;
-    response.expect(200);
+    generated(&server, "/a", "certificate", parameters).await;
     let parameters = parameters.replace("2024", "2025");
     let response = generate(&server, "/b", "certificate", &parameters).await;
     response.expect(404);
@@ -99,14 +107,12 @@ async fn numbers_and_booleans_become_text_in_other_types() {
             ("user", &username, "username"),
         ] {
             let name = format!("/{credential_type}");
-            let version = generate(&server, &name, credential_type, parameters).await;
-            let version = version.expect(200).json();
+            let version = generated(&server, &name, credential_type, parameters).await;
             let has = version["value"][field].as_str().unwrap();
             assert_eq!(has.split(' ').next_back(), Some(text), "{credential_type}");
         }
         let separator = format!(r#"{{"separator": {written}, "words": 4}}"#);
-        let version = generate(&server, "/passphrase", "passphrase", &separator).await;
-        let version = version.expect(200).json();
+        let version = generated(&server, "/passphrase", "passphrase", &separator).await;
         let phrase = version["value"].as_str().unwrap();
         assert_eq!(phrase.split(text).count(), 4, "{phrase}");
     }
@@ -117,8 +123,8 @@ async fn a_deprecated_username_becomes_text() {
     let server = Server::reused().await;
     for (written, text) in [("1.50", "1.50"), ("false", "false"), (r#""ada""#, "ada")] {
         let body = format!(r#"{{"name":"/u","type":"user","value":{{"username": {written} }}}}"#);
-        let version = send(&server, Method::POST, "/api/v1/data", body).await;
-        assert_eq!(version.expect(200).json()["value"]["username"], text);
+        let version = posted(&server, "/api/v1/data", &body).await;
+        assert_eq!(version["value"]["username"], text);
     }
     let body = json!({"name": "/u", "type": "user", "value": {"username": [5]}});
     server.post("/api/v1/data", body).await.expect(400);
@@ -128,9 +134,9 @@ async fn a_deprecated_username_becomes_text() {
 async fn conversion_follows_the_schema_of_any_plugin() {
     let server = Server::start_with(&plain()).await;
     let parameters = r#"{"label": 1.50, "length": 5.0}"#;
-    let version = generate(&server, "/a", "plain", parameters).await;
-    let given = version.expect(200).json()["value"]["given"].clone();
-    assert_eq!(given, json!({"label": "1.50", "length": 5}));
+    let version = generated(&server, "/a", "plain", parameters).await;
+    let given = &version["value"]["given"];
+    assert_eq!(*given, json!({"label": "1.50", "length": 5}));
     assert_eq!(given["length"].to_string(), "5");
     for parameters in [
         r#"{"label": null}"#,
@@ -204,8 +210,7 @@ async fn booleans_are_accepted_as_words_and_digits() {
             let parameters = format!(
                 r#"{{"exclude_upper":{flag},"exclude_lower":{flag},"include_special":{letters},"length":200}}"#
             );
-            let version = generate(&server, "/p", "password", &parameters).await;
-            let version = version.expect(200).json();
+            let version = generated(&server, "/p", "password", &parameters).await;
             let password = version["value"].as_str().unwrap();
             let only_digits = password.bytes().all(|byte| byte.is_ascii_digit());
             assert_eq!(only_digits, expects_digits, "{flag}");
@@ -213,8 +218,8 @@ async fn booleans_are_accepted_as_words_and_digits() {
         let parameters = format!(
             r#"{{"common_name":"r","is_ca":{no_letters},"self_sign":{letters},"key_type":"ecdsa-p256"}}"#
         );
-        let version = generate(&server, "/r", "certificate", &parameters).await;
-        assert_eq!(version.expect(200).json()["certificate_authority"], true);
+        let version = generated(&server, "/r", "certificate", &parameters).await;
+        assert_eq!(version["certificate_authority"], true);
     }
     for flag in ["2", "1.0", r#""1""#, r#""yes""#, r#""""#, "null", "[true]"] {
         let parameters = format!(r#"{{"exclude_upper":{flag}}}"#);
@@ -238,29 +243,27 @@ async fn booleans_in_bodies_are_accepted_as_words_and_digits() {
         let before = server.versions("/p").await.len();
         for (flag, added) in [(yes, 1), (no, 1)] {
             let body = format!(r#"{{"name":"/p","type":"password","overwrite":{flag}}}"#);
-            let response = send(&server, Method::POST, "/api/v1/data", body).await;
-            response.expect(200);
+            posted(&server, "/api/v1/data", &body).await;
             assert_eq!(server.versions("/p").await.len(), before + added);
         }
         let body = format!(r#"{{"name":"/p","regenerate":{yes}}}"#);
-        let response = send(&server, Method::POST, "/api/v1/data", body).await;
-        response.expect(200);
+        posted(&server, "/api/v1/data", &body).await;
         for (flag, is_transitional) in [(no, false), (yes, true)] {
             let body = format!(
                 r#"{{"set_as_transitional":{flag},"allow_transitional_parent_to_sign":{no}}}"#
             );
-            let version = send(&server, Method::POST, &regenerate, body).await;
-            assert_eq!(version.expect(200).json()["transitional"], is_transitional);
+            let version = posted(&server, &regenerate, &body).await;
+            assert_eq!(version["transitional"], is_transitional);
         }
         certificate.move_transitional(Value::Null).await.expect(200);
         for (flag, is_read_only) in [(yes, true), (no, false)] {
             let body = format!(r#"{{"read_only_mode":{flag}}}"#);
-            let mode = send(&server, Method::POST, "/management", body).await;
-            assert_eq!(mode.expect(200).json()["read_only_mode"], is_read_only);
+            let mode = posted(&server, "/management", &body).await;
+            assert_eq!(mode["read_only_mode"], is_read_only);
         }
         let body = format!(r#"{{"signed_by":"/c","dry_run":{yes}}}"#);
-        let reported = send(&server, Method::POST, "/api/v1/bulk-regenerate", body).await;
-        assert_eq!(reported.expect(200).json()["dry_run"], true);
+        let reported = posted(&server, "/api/v1/bulk-regenerate", &body).await;
+        assert_eq!(reported["dry_run"], true);
         let current = format!("/api/v1/data?name=/c&current={}", yes.trim_matches('"'));
         let actual = given::versions_in(&server.get(&current).await.expect(200)).len();
         assert_eq!(actual, 1);
@@ -276,8 +279,7 @@ async fn integers_may_have_a_fraction_of_zero() {
     let server = Server::reused().await;
     for length in ["20.0", "20", r#""20""#, "2e1"] {
         let parameters = format!(r#"{{"length":{length}}}"#);
-        let version = generate(&server, "/p", "password", &parameters).await;
-        let version = version.expect(200).json();
+        let version = generated(&server, "/p", "password", &parameters).await;
         assert_eq!(version["value"].as_str().unwrap().len(), 20);
     }
     assert_eq!(server.versions("/p").await.len(), 1);
@@ -288,13 +290,13 @@ async fn integers_may_have_a_fraction_of_zero() {
     }
 
     let parameters = r#"{"common_name":"c","self_sign":true,"key_length":2048.0,"duration":20.0}"#;
-    let version = generate(&server, "/c", "certificate", parameters).await;
-    assert_eq!(version.expect(200).json()["duration_used"], 20);
+    let version = generated(&server, "/c", "certificate", parameters).await;
+    assert_eq!(version["duration_used"], 20);
     let certificate = Certificate::named(&server, "/c").await;
     let regenerate = certificate.path("regenerate");
-    let body = r#"{"duration":30.0,"key_length":2048.0}"#.to_owned();
-    let version = send(&server, Method::POST, &regenerate, body).await;
-    assert_eq!(version.expect(200).json()["duration_used"], 30);
+    let body = r#"{"duration":30.0,"key_length":2048.0}"#;
+    let version = posted(&server, &regenerate, body).await;
+    assert_eq!(version["duration_used"], 30);
     for body in [r#"{"duration":30.5}"#, r#"{"key_length":true}"#] {
         let response = send(&server, Method::POST, &regenerate, body.to_owned()).await;
         response.expect(400);
@@ -305,26 +307,21 @@ async fn integers_may_have_a_fraction_of_zero() {
 async fn a_null_overwrite_is_treated_as_absent() {
     let server = Server::reused().await;
     let body = json!({"name": "/p", "type": "password", "overwrite": null});
-    let first = server.post("/api/v1/data", body.clone()).await;
-    let again = server.post("/api/v1/data", body.clone()).await;
-    assert_eq!(
-        first.expect(200).json()["id"],
-        again.expect(200).json()["id"]
-    );
+    let first = server.post("/api/v1/data", body.clone()).await.expect(200);
+    let again = server.post("/api/v1/data", body.clone()).await.expect(200);
+    assert_eq!(first.json()["id"], again.json()["id"]);
     let mut converging = body;
     converging["parameters"] = json!({"length": 40});
     server.post("/api/v1/data", converging).await.expect(200);
     assert_eq!(server.versions("/p").await.len(), 2);
-    for invalid in [
-        json!([null]),
-        json!("yes"),
-        json!("1"),
-        json!(""),
-        json!({}),
-    ] {
-        let body = json!({"name": "/p", "type": "password", "overwrite": invalid});
-        server.post("/api/v1/data", body).await.expect(400).error();
-    }
+    let refused = r#"
+        400 POST /api/v1/data {"name": "/p", "type": "password", "overwrite": [null]}
+        400 POST /api/v1/data {"name": "/p", "type": "password", "overwrite": "yes"}
+        400 POST /api/v1/data {"name": "/p", "type": "password", "overwrite": "1"}
+        400 POST /api/v1/data {"name": "/p", "type": "password", "overwrite": ""}
+        400 POST /api/v1/data {"name": "/p", "type": "password", "overwrite": {}}
+    "#;
+    given::assert_refused(&server, refused).await;
 }
 
 #[tokio::test]

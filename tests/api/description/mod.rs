@@ -69,8 +69,7 @@ async fn the_page_loads_no_scripts_or_external_resources() {
 #[tokio::test]
 async fn documents_are_served_in_read_only_mode_and_not_audited() {
     let server = Server::reused().await;
-    let on = json!({"read_only_mode": true});
-    server.post("/management", on).await.expect(200);
+    server.set_read_only(true).await;
     let before = server.audit_trail();
     for path in PATHS {
         server.get(path).await.expect(200);

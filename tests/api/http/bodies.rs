@@ -2,14 +2,14 @@
 
 use keywright_harness::{Server, Text};
 use reqwest::{Method, header};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::{compatibility::requests::typed_requests, given};
+use crate::{compatibility::requests::TYPED_REQUESTS, given};
 
 #[tokio::test]
 async fn a_content_type_other_than_json_is_400_and_named() {
     let server = Server::reused().await;
-    for (method, path) in requests_of_every_kind() {
+    for (_, method, path, _) in requests_of_every_kind() {
         for content_type in [
             None,
             Some("text/plain"),
@@ -36,7 +36,7 @@ async fn a_content_type_other_than_json_is_400_and_named() {
 async fn the_content_type_may_have_a_charset_and_any_casing() {
     let server = Server::reused().await;
     server.generated("/a", "password", json!({})).await;
-    for (method, path, body) in requests_with_a_body() {
+    for (status, method, path, body) in given::requests(REQUESTS) {
         for content_type in [
             "application/json",
             "application/json;charset=UTF-8",
@@ -46,12 +46,12 @@ async fn the_content_type_may_have_a_charset_and_any_casing() {
             "APPLICATION/JSON ; odata=verbose; x=\"y;z\"",
         ] {
             let request = server
-                .request(method.clone(), path)
+                .request(method.clone(), &path)
                 .bearer_auth(server.token())
                 .header(header::CONTENT_TYPE, content_type)
-                .body(body);
+                .body(body.to_string());
             let response = server.send(request).await;
-            assert_eq!(response.status, 200, "{content_type}: {response:?}");
+            assert_eq!(response.status, status, "{content_type}: {response:?}");
         }
     }
 }
@@ -146,7 +146,7 @@ async fn a_malformed_body_is_400_with_one_generic_message() {
         b"{\"name\":\"\xff\"}",
     ];
     let mut messages = Vec::new();
-    for (method, path) in requests_of_every_kind() {
+    for (_, method, path, _) in requests_of_every_kind() {
         for body in malformed {
             let request = server.authorized(method.clone(), &path).body(body.to_vec());
             let response = server.send(request).await;
@@ -258,38 +258,18 @@ async fn free_form_objects_accept_any_field() {
 }
 
 /// Returns every request with a body. Some paths contain an unknown id.
-fn requests_of_every_kind() -> Vec<(Method, String)> {
-    let mut requests = vec![(Method::POST, "/api/v1/interpolate".to_owned())];
-    requests.extend(
-        typed_requests()
-            .into_iter()
-            .map(|(method, path, _)| (method, path)),
-    );
-    requests
+fn requests_of_every_kind() -> Vec<(u16, Method, String, Value)> {
+    given::requests(&[TYPED_REQUESTS, "200 POST /api/v1/interpolate"].concat())
 }
 
-/// Returns requests that succeed.
-fn requests_with_a_body() -> [(Method, &'static str, &'static str); 5] {
-    [
-        (
-            Method::PUT,
-            "/api/v1/data",
-            r#"{"name": "/v", "type": "value", "value": "v"}"#,
-        ),
-        (
-            Method::POST,
-            "/api/v1/data",
-            r#"{"name": "/p", "type": "password"}"#,
-        ),
-        (Method::POST, "/api/v1/regenerate", r#"{"name": "/a"}"#),
-        (
-            Method::POST,
-            "/api/v1/bulk-regenerate",
-            r#"{"signed_by": "/a"}"#,
-        ),
-        (Method::POST, "/api/v1/interpolate", "{}"),
-    ]
-}
+/// Requests that succeed.
+const REQUESTS: &str = r#"
+    200 PUT /api/v1/data {"name": "/v", "type": "value", "value": "v"}
+    200 POST /api/v1/data {"name": "/p", "type": "password"}
+    200 POST /api/v1/regenerate {"name": "/a"}
+    200 POST /api/v1/bulk-regenerate {"signed_by": "/a"}
+    200 POST /api/v1/interpolate {}
+"#;
 
 #[tokio::test]
 async fn the_type_may_have_any_casing_and_is_returned_in_lower_case() {
