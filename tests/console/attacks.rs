@@ -8,7 +8,7 @@ use reqwest::{
 use serde_json::json;
 
 use crate::{
-    browser::{Browser, DEVELOPER, fields, form},
+    browser::{Browser, DEVELOPER, REVEAL, fields, form},
     events, server, session,
 };
 
@@ -128,6 +128,8 @@ async fn every_response_has_the_security_headers() {
         ] {
             assert_eq!(response.header(name), Some(value), "{path}: {name}");
         }
+        let page = without_own_script(&response.body);
+        let page = page.replace("http://www.w3.org/2000/svg", "");
         for forbidden in [
             "<script",
             "<style",
@@ -136,13 +138,7 @@ async fn every_response_has_the_security_headers() {
             "javascript:",
             "http://",
         ] {
-            let page = without_own_script(&response.body);
-            let page = page.replace("http://www.w3.org/2000/svg", "");
-            assert!(
-                !page.contains(forbidden),
-                "{path}: {forbidden} in {}",
-                response.body
-            );
+            page.assert_lacks(forbidden);
         }
     }
 }
@@ -155,18 +151,15 @@ async fn no_action_is_possible_from_another_site() {
     let mut other = Browser::logged_in(&server, DEVELOPER).await;
     let page = other.page("/console").await;
     let other_token = fields(form(&page.body, "/console/logout")).remove(0);
-    let id = server.versions("/a").await[0]["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let id = server.newest("/a").await["id"].clone();
+    let id = id.as_str().unwrap();
     let permission = server.grant("/a", "uaa-user:x", &["delete"]).await;
     let own = server.base_url().to_owned();
     for (path, given) in ACTIONS {
-        let given = given
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let given = given.iter();
+        let given = given.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let mut given: Vec<_> = given.collect();
-        given.push(("version".to_owned(), id.clone()));
+        given.push(("version".to_owned(), id.to_owned()));
         given.push(("id".to_owned(), permission.clone()));
         let with = |token: &(String, String)| [given.clone(), vec![token.clone()]].concat();
         let empty = (token.0.clone(), String::new());
@@ -202,10 +195,9 @@ async fn no_action_is_possible_from_another_site() {
     }
     assert_eq!(server.versions("/a").await.len(), 1);
     assert!(server.versions("/b").await.is_empty());
-    let kept = server
-        .get(&format!("/api/v2/permissions/{permission}"))
-        .await;
-    assert_eq!(kept.expect(200).json()["operations"], json!(["delete"]));
+    let kept = format!("/api/v2/permissions/{permission}");
+    let kept = server.get_json(&kept).await;
+    assert_eq!(kept["operations"], json!(["delete"]));
     let added = "/api/v2/permissions?path=/b&actor=uaa-user:x";
     server.get(added).await.expect(404);
     browser.page("/console").await;
@@ -227,22 +219,15 @@ async fn stored_texts_are_never_markup() {
         server.put("/api/v1/data", body).await.expect(200);
     }
     let parameters = json!({"common_name": "<script>alert(1)</script>", "self_sign": true});
-    server
-        .generated("/x/certificate", "certificate", parameters)
-        .await;
+    let certificate = server.generated("/x/certificate", "certificate", parameters);
+    certificate.await;
     let permission = server.grant("/x/*", SCRIPT, &["read"]).await;
     let script = "%22%27%3E%3Cscript%3Ealert%281%29%3C%2Fscript%3E";
     let mut pages = vec![browser.get("/console?path=/x").await];
     for name in ["json", "value", "user", "certificate"] {
-        let page = browser
-            .page(&format!("/console/credential?name=/x/{name}"))
-            .await;
-        pages.push(
-            browser
-                .submit(&page, "/console/credential/reveal", &[])
-                .await
-                .expect(200),
-        );
+        let path = format!("/console/credential?name=/x/{name}");
+        let page = browser.page(&path).await;
+        pages.push(browser.reveal(&page).await);
         pages.push(page);
     }
     for path in [
@@ -276,12 +261,8 @@ async fn stored_texts_are_never_markup() {
         ("value", "v"),
         ("type", "value"),
     ];
-    pages.push(
-        browser
-            .submit(&set, "/console/set", &filled)
-            .await
-            .expect(400),
-    );
+    let refused = browser.submit(&set, "/console/set", &filled).await;
+    pages.push(refused.expect(400));
     for page in pages {
         let markup = without_own_script(&page.body);
         markup.assert_lacks("<script");
@@ -322,9 +303,8 @@ async fn a_login_never_leads_to_another_site() {
     ] {
         let mut browser = Browser::new(&server);
         let then: String = form_urlencoded(then);
-        let page = browser
-            .log_in(&format!("/console/login?then={then}"), DEVELOPER)
-            .await;
+        let path = format!("/console/login?then={then}");
+        let page = browser.log_in(&path, DEVELOPER).await;
         assert!([200, 404].contains(&page.status), "{then}: {page:?}");
     }
 }
@@ -337,9 +317,7 @@ async fn pages_and_logs_contain_no_secret_before_it_is_revealed() {
         page.assert_lacks(SECRET);
     }
     let page = browser.get("/console/credential?name=/a").await;
-    let revealed = browser
-        .submit(&page, "/console/credential/reveal", &[])
-        .await;
+    let revealed = browser.reveal(&page).await;
     revealed.assert_contains(SECRET);
     let session = &browser.cookies[crate::browser::SESSION];
     let token = fields(form(&page.body, "/console/logout")).remove(0).1;
@@ -357,9 +335,9 @@ async fn a_field_for_the_script_is_exact_and_not_cached() {
     let value = "\n<b>\r\n\u{feff}ü";
     server.stored("/a", "value", json!(value)).await;
     let page = browser.page("/console/credential?name=/a").await;
-    let fields = fields(form(&page.body, "/console/credential/reveal"));
+    let fields = fields(form(&page.body, REVEAL));
     let request = browser
-        .form_request("/console/credential/reveal", &fields)
+        .form_request(REVEAL, &fields)
         .header(ORIGIN, "null")
         .header("sec-fetch-site", "same-origin")
         .header(ACCEPT, "text/plain");
@@ -380,10 +358,8 @@ async fn a_token_without_a_session_opens_no_page() {
     let (server, _) = with_a_credential().await;
     for path in PAGES {
         let request = Browser::new(&server).request(Method::GET, path);
-        server
-            .send(request.bearer_auth(server.token()))
-            .await
-            .expect(303);
+        let request = request.bearer_auth(server.token());
+        server.send(request).await.expect(303);
     }
 }
 
@@ -391,17 +367,13 @@ async fn a_token_without_a_session_opens_no_page() {
 async fn a_form_past_the_maximum_size_is_413() {
     let (_server, mut browser) = session().await;
     let form = browser.get("/console/set?name=/a&type=value").await;
-    let value = "v".repeat(320 * 1024);
-    let refused = browser
-        .submit(&form, "/console/set", &[("value", &value)])
-        .await
-        .expect(413);
+    let value = [("value", &*"v".repeat(320 * 1024))];
+    let refused = browser.submit(&form, "/console/set", &value).await;
+    let refused = refused.expect(413);
     refused.assert_contains("A form must have at most 327680 bytes.");
-    let longest = "+".repeat(65_536);
-    browser
-        .submit(&form, "/console/set", &[("value", &longest)])
-        .await
-        .expect(303);
+    let longest = [("value", &*"+".repeat(65_536))];
+    let accepted = browser.submit(&form, "/console/set", &longest).await;
+    accepted.expect(303);
 }
 
 #[tokio::test]
@@ -440,9 +412,8 @@ fn form_urlencoded(text: &str) -> String {
 async fn a_link_fills_in_neither_the_actor_nor_the_operations() {
     let (_server, mut browser) = with_a_credential().await;
     let query = "path=/a&actor=uaa-user:x&operation.read=true";
-    let page = browser
-        .page(&format!("/console/permissions/add?{query}"))
-        .await;
+    let path = format!("/console/permissions/add?{query}");
+    let page = browser.page(&path).await;
     page.assert_contains("value=\"/a\"");
     page.assert_lacks("uaa-user:x");
     page.assert_lacks(" checked");

@@ -19,6 +19,9 @@ pub(crate) const GUEST_ACTOR: &str = "uaa-user:7c1d0e52-9d0a-4a51-8a55-0b9be2f3c
 /// The name of the session's cookie.
 pub(crate) const SESSION: &str = "__Host-keywright-session";
 
+/// The address of the form that reveals a secret field.
+pub(crate) const REVEAL: &str = "/console/credential/reveal";
+
 /// A browser with its cookies.
 #[derive(Clone)]
 pub(crate) struct Browser {
@@ -49,10 +52,8 @@ impl Browser {
         let form = self.open(path).await.expect(200);
         form.assert_contains("Development login");
         let fields = filled(&form.body, &[("username", name), ("password", password)]);
-        let redirection = self
-            .send_form("/identity/oauth/authorize", &fields)
-            .await
-            .expect(303);
+        let redirection = self.send_form("/identity/oauth/authorize", &fields).await;
+        let redirection = redirection.expect(303);
         let callback = redirection.header("location").unwrap().to_owned();
         let interstitial = self.get(&callback).await.expect(200);
         let then = between(&interstitial.body, "content=\"0; url=", "\"").unwrap();
@@ -81,6 +82,16 @@ impl Browser {
     /// Opens a page, whose status must be 200.
     pub(crate) async fn page(&mut self, path: &str) -> Response {
         self.get(path).await.expect(200)
+    }
+
+    /// Opens a page, which must be refused with this status.
+    pub(crate) async fn refused(&mut self, status: u16, path: &str) -> Response {
+        self.get(path).await.expect(status)
+    }
+
+    /// Reveals the first secret field on the page of a credential.
+    pub(crate) async fn reveal(&mut self, page: &Response) -> Response {
+        self.submit(page, REVEAL, &[]).await.expect(200)
     }
 
     /// Fills in the form of a page that submits to this address, and submits it.
@@ -149,14 +160,10 @@ impl Browser {
     /// Returns a request with the cookies.
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let url = Url::parse(&self.base_url).unwrap().join(path).unwrap();
-        assert!(
-            url.as_str().starts_with(&self.base_url),
-            "the browser leaves the server: {url}"
-        );
-        let cookies = self
-            .cookies
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"));
+        let is_on_server = url.as_str().starts_with(&self.base_url);
+        assert!(is_on_server, "the browser leaves the server: {url}");
+        let cookies = self.cookies.iter();
+        let cookies = cookies.map(|(name, value)| format!("{name}={value}"));
         let cookies: Vec<_> = cookies.collect();
         let request = self.client.request(method, url);
         if cookies.is_empty() {

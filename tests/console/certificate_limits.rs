@@ -31,26 +31,19 @@ async fn a_deep_chain_is_cut_off_and_its_download_refused() {
     for number in 1..51 {
         let next = above.authority(&number.to_string());
         let signer = format!("/{:02}", number - 1);
-        next.set(&server, &format!("/{number:02}"), Some(&signer))
-            .await;
+        let name = format!("/{number:02}");
+        next.set(&server, &name, Some(&signer)).await;
         above = next;
     }
     let page = browser.page(CERTIFICATES).await.body;
     assert_eq!(nodes(&page), 50);
     page.assert_contains("Show everything that /49 signed");
     page.assert_lacks("Next page");
-    for (name, count) in [("/19", Some(20)), ("/20", None)] {
-        let path = format!("/console/certificate/download?name={name}&part=chain");
-        let response = browser.get(&path).await;
-        if let Some(count) = count {
-            let found = response.expect(200).body.matches("BEGIN").count();
-            assert_eq!(found, count);
-        } else {
-            let refused = response.expect(413).body;
-            let limit = "A chain must have at most 20 certificates.";
-            refused.assert_contains(limit);
-        }
-    }
+    let download = |name| format!("/console/certificate/download?name={name}&part=chain");
+    let chain = browser.page(&download("/19")).await.body;
+    assert_eq!(chain.matches("BEGIN").count(), 20);
+    let refused = browser.refused(413, &download("/20")).await;
+    refused.assert_contains("A chain must have at most 20 certificates.");
 }
 
 #[tokio::test]
@@ -65,10 +58,9 @@ async fn cas_that_signed_each_other_are_shown_once() {
     let page = browser.page(CERTIFICATES).await.body;
     assert_eq!(nodes(&page), 2);
     for name in ["one", "two"] {
-        let page = browser
-            .get(&format!("/console/certificate?name=/{name}"))
-            .await;
-        assert!(page.expect(200).body.contains("Signed credentials"));
+        let path = format!("/console/certificate?name=/{name}");
+        let page = browser.page(&path).await;
+        page.assert_contains("Signed credentials");
     }
 }
 
@@ -90,14 +82,14 @@ async fn long_lists_of_names_are_cut_off() {
             page.assert_lacks("Next page");
         }
         let leaf = root.leaf_with("leaf", |_| {});
-        leaf.set(&server, &format!("/leaf/{number:03}"), Some("/root"))
-            .await;
+        let name = format!("/leaf/{number:03}");
+        leaf.set(&server, &name, Some("/root")).await;
     }
     let page = browser.get("/console/certificate?name=/root").await.body;
     page.assert_contains("/leaf/099</a>");
     page.assert_lacks("/leaf/100</a>");
     let page = browser
-        .get("/console/certificate?name=/root&page=2")
+        .page("/console/certificate?name=/root&page=2")
         .await
         .body;
     page.assert_contains("/leaf/100</a>");
@@ -131,13 +123,11 @@ async fn long_lists_of_names_are_cut_off() {
 #[tokio::test]
 async fn the_forest_has_at_most_ten_thousand_cas() {
     let (server, mut browser) = session().await;
-    TestCertificate::root("root")
-        .set(&server, "/ca", None)
-        .await;
+    let root = TestCertificate::root("root");
+    root.set(&server, "/ca", None).await;
     server.copy_certificate("/ca", 9_998).await;
-    TestCertificate::root("last")
-        .set(&server, "/zz", None)
-        .await;
+    let last = TestCertificate::root("last");
+    last.set(&server, "/zz", None).await;
     // Values that can't be decrypted don't hide the other CAs.
     let page = browser.page(CERTIFICATES).await.body;
     assert_eq!(nodes(&page), 50);
@@ -146,9 +136,7 @@ async fn the_forest_has_at_most_ten_thousand_cas() {
     let limit = "Only the newest 10000 CAs are shown.";
     let page = browser.page("/console/certificates?from=/zz").await.body;
     assert!(!page.contains(limit) && nodes(&page) == 1, "{page}");
-    TestCertificate::root("last")
-        .set(&server, "/zzz", None)
-        .await;
+    last.set(&server, "/zzz", None).await;
     let page = browser.page("/console/certificates?from=/zz").await.body;
     assert!(page.contains(limit) && nodes(&page) == 2, "{page}");
 }

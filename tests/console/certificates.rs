@@ -1,7 +1,7 @@
 //! The pages of CAs and certificates, and downloads.
 
 use keywright_harness::{Commanded, TestCertificate, Text, field};
-use serde_json::{Value, json};
+use serde_json::json;
 use tempfile::TempDir;
 
 use crate::{
@@ -18,9 +18,8 @@ pub(crate) const CERTIFICATES: &str = "/console/certificates";
 async fn the_forest_shows_the_cas_and_what_they_signed() {
     let (server, mut browser) = session().await;
     server.generate_authority("/root", None).await;
-    server
-        .generate_authority("/team/inner", Some("/root"))
-        .await;
+    let inner = server.generate_authority("/team/inner", Some("/root"));
+    inner.await;
     server.generate_leaf("/team/web", "/team/inner").await;
     server.generate_authority("/other", None).await;
     server.regenerate_as_transitional("/other").await;
@@ -61,9 +60,8 @@ async fn only_readable_cas_are_in_the_forest() {
     let server = server().await;
     let mut browser = Browser::logged_in(&server, GUEST).await;
     server.generate_authority("/hidden/root", None).await;
-    server
-        .generate_authority("/team/inner", Some("/hidden/root"))
-        .await;
+    let inner = server.generate_authority("/team/inner", Some("/hidden/root"));
+    inner.await;
     server.generate_leaf("/hidden/web", "/team/inner").await;
     let nothing = browser.page(CERTIFICATES).await.body;
     nothing.assert_contains("There is no CA here that you may read.");
@@ -72,13 +70,10 @@ async fn only_readable_cas_are_in_the_forest() {
         "certificate/rotation",
         "certificate/download",
     ] {
-        let responses = ["/hidden/root", "/absent"].map(|name| {
-            let path = format!("/console/{path}?name={name}&part=certificate");
-            let mut browser = browser.clone();
-            async move { browser.get(&path).await.expect(404).body }
-        });
-        let [hidden, absent] = responses;
-        assert_eq!(hidden.await, absent.await, "{path}");
+        let path = |name| format!("/console/{path}?name={name}&part=certificate");
+        let hidden = browser.refused(404, &path("/hidden/root")).await;
+        let absent = browser.refused(404, &path("/absent")).await;
+        assert_eq!(hidden.body, absent.body, "{hidden:?}");
     }
     server.grant("/team/*", GUEST_ACTOR, &["read"]).await;
     // Without the permission to read its signer, a CA is the first of a tree.
@@ -111,18 +106,14 @@ async fn the_page_of_a_certificate_shows_all_of_its_contents() {
     let file = TempDir::new().unwrap();
     let path = file.path().join("web.pem");
     std::fs::write(&path, field(&leaf, "certificate")).unwrap();
-    let openssl = |arguments: &[&str]| {
-        let input = ["-in", path.to_str().unwrap(), "-noout"];
-        Commanded::run("openssl", &[&["x509"], arguments, &input].concat(), "")
-            .expect(0)
-            .output
-    };
-    let after = |text: String| {
-        let (_, value) = text.trim().split_once('=').unwrap();
+    let printed = |options: &str| {
+        let command = format!("x509 -in {} -noout {options}", path.display());
+        let printed = Commanded::run("openssl", &command, "").expect(0).output;
+        let (_, value) = printed.trim().split_once('=').unwrap();
         value.replace(':', "").to_lowercase()
     };
-    let serial = after(openssl(&["-serial"]));
-    let fingerprint = after(openssl(&["-fingerprint", "-sha256"]));
+    let serial = printed("-serial");
+    let fingerprint = printed("-fingerprint -sha256");
     let page = browser.page("/console/certificate?name=/web").await.body;
     for expected in [
         "CN=web",
@@ -153,11 +144,10 @@ async fn the_page_of_a_certificate_shows_all_of_its_contents() {
         page.assert_contains(expected);
     }
     page.assert_lacks("Effective expiry");
-    server.stored("/text", "value", json!("v")).await;
+    server.set_value("/text", "v").await;
     browser
-        .get("/console/certificate?name=/text")
-        .await
-        .expect(404);
+        .refused(404, "/console/certificate?name=/text")
+        .await;
 }
 
 #[tokio::test]
@@ -196,9 +186,8 @@ async fn each_version_of_a_certificate_has_a_page() {
 async fn openssl_verifies_downloaded_files() {
     let (server, mut browser) = session().await;
     server.generate_authority("/team/root", None).await;
-    server
-        .generate_authority("/inner", Some("/team/root"))
-        .await;
+    let inner = server.generate_authority("/inner", Some("/team/root"));
+    inner.await;
     server.generate_leaf("/web", "/inner").await;
     server.regenerate_as_transitional("/team/root").await;
     let folder = TempDir::new().unwrap();
@@ -227,15 +216,8 @@ async fn openssl_verifies_downloaded_files() {
         panic!("{files:?}")
     };
     for untrusted in [chain, ca] {
-        let arguments = [
-            "verify",
-            "-CAfile",
-            trusted,
-            "-untrusted",
-            untrusted,
-            certificate,
-        ];
-        Commanded::run("openssl", &arguments, "").expect(0);
+        let command = format!("verify -CAfile {trusted} -untrusted {untrusted} {certificate}");
+        Commanded::run("openssl", &command, "").expect(0);
     }
     let downloads = events(&server, "DOWNLOAD");
     assert_eq!(downloads[0]["resource_name"], "/team/root");
@@ -309,7 +291,7 @@ async fn stored_scripts_in_certificates_are_text() {
 async fn reading_a_certificate_is_audited() {
     let (server, mut browser) = session().await;
     server.generate_authority("/ca", None).await;
-    let id = server.versions("/ca").await[0]["id"].clone();
+    let id = server.newest("/ca").await["id"].clone();
     for (path, action) in [
         (CERTIFICATES, "GET_ALL_CERTIFICATES"),
         ("/console/certificate?name=/ca", "VIEW"),
@@ -320,20 +302,19 @@ async fn reading_a_certificate_is_audited() {
     ] {
         browser.page(path).await;
         let read = events(&server, action);
-        let is_read = |event: &&Value| {
+        let is_read = read.iter().any(|event| {
             event["resource_name"] == "/ca"
                 && event["version_id"] == id
                 && event["operation"] == "read"
-        };
-        assert!(
-            read.iter().any(|event| is_read(&event)),
-            "{action}: {read:?}"
-        );
+        });
+        assert!(is_read, "{action}: {read:?}");
     }
     let mut guest = Browser::logged_in(&server, GUEST).await;
     guest
-        .get("/console/certificate/download?name=/ca&part=certificate")
-        .await
-        .expect(404);
+        .refused(
+            404,
+            "/console/certificate/download?name=/ca&part=certificate",
+        )
+        .await;
     assert_eq!(events(&server, "DOWNLOAD").last().unwrap()["status"], 404);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::{events, session};
+use crate::{browser::DEVELOPER_ACTOR, events, session};
 
 const GENERATE: &str = "/console/generate";
 const SET: &str = "/console/set";
@@ -31,18 +31,13 @@ async fn a_form_generates_a_credential_with_its_parameters() {
     let version = &server.versions("/a/password").await[0];
     let value = version["value"].as_str().unwrap();
     assert_eq!(value.len(), 12);
-    assert!(
-        !value.contains(|letter: char| letter.is_ascii_uppercase()),
-        "{value}"
-    );
+    let is_upper = |letter: char| letter.is_ascii_uppercase();
+    assert!(!value.contains(is_upper), "{value}");
     assert_eq!(version["metadata"], json!({"owner": "shop"}));
     page.assert_lacks(value);
     let events = events(&server, "GENERATE");
     assert_eq!(events.len(), 1);
-    assert_eq!(
-        events[0]["actor"],
-        "uaa-user:3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10"
-    );
+    assert_eq!(events[0]["actor"], DEVELOPER_ACTOR);
     assert_eq!(events[0]["resource_name"], "/a/password");
 }
 
@@ -112,37 +107,28 @@ async fn a_credential_is_regenerated() {
     let (server, mut browser) = session().await;
     server.generated("/a", "password", json!({})).await;
     let action = "/console/credential/regenerate";
-    let page = browser
-        .fill_in_and_follow("/console/credential?name=/a", action, &[])
-        .await;
+    let form = "/console/credential?name=/a";
+    let page = browser.fill_in_and_follow(form, action, &[]).await;
     page.assert_contains("The credential was regenerated.");
     assert_eq!(server.versions("/a").await.len(), 2);
     server.stored("/set", "password", json!("v")).await;
-    let refused = browser
-        .fill_in("/console/credential?name=/set", action, &[])
-        .await
-        .expect(400);
+    let form = "/console/credential?name=/set";
+    let refused = browser.fill_in(form, action, &[]).await.expect(400);
     refused.assert_contains("can't be regenerated");
 }
 
 #[tokio::test]
 async fn a_credential_is_deleted_only_if_its_name_is_typed() {
     let (server, mut browser) = session().await;
-    server.stored("/a", "value", json!("v")).await;
+    server.set_value("/a", "v").await;
     let page = browser.page("/console/credential?name=/a").await;
     for typed in ["", "a", "/A", "/a "] {
-        let refused = browser
-            .submit(&page, DELETE, &[("typed_name", typed)])
-            .await;
-        assert!(
-            refused.expect(400).body.contains("nothing was deleted"),
-            "{typed}"
-        );
+        let typed = [("typed_name", typed)];
+        let refused = browser.submit(&page, DELETE, &typed).await.expect(400);
+        refused.assert_contains("nothing was deleted");
     }
-    let deleted = browser
-        .submit(&page, DELETE, &[("typed_name", "/a")])
-        .await
-        .expect(200);
+    let typed = [("typed_name", "/a")];
+    let deleted = browser.submit(&page, DELETE, &typed).await.expect(200);
     deleted.assert_contains("Deleted <code>/a</code> with all its versions.");
     assert!(server.versions("/a").await.is_empty());
     let events = events(&server, "DELETE");

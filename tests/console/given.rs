@@ -22,15 +22,9 @@ pub(crate) async fn credentials(server: &Server) {
             server.post("/api/v1/data", body).await.expect(200);
         }
     }
-    let value = json!("s2026");
-    server.stored("/mail/dkim-selector", "value", value).await;
-    server
-        .stored(
-            "/mail/relay",
-            "json",
-            json!({"host": "relay.example", "token": "t"}),
-        )
-        .await;
+    server.set_value("/mail/dkim-selector", "s2026").await;
+    let relay = json!({"host": "relay.example", "token": "t"});
+    server.stored("/mail/relay", "json", relay).await;
     let root = json!({"common_name": "Example root", "is_ca": true, "duration": 300});
     server.generated("/pki/root", "certificate", root).await;
     for (name, days) in [
@@ -43,9 +37,8 @@ pub(crate) async fn credentials(server: &Server) {
             "common_name": format!("{name}.example"), "ca": "/pki/root", "duration": days,
             "alternative_names": [format!("{name}.example"), format!("www.{name}.example")],
         });
-        server
-            .generated(&format!("/pki/{name}"), "certificate", leaf)
-            .await;
+        let name = format!("/pki/{name}");
+        server.generated(&name, "certificate", leaf).await;
     }
     server.regenerate_as_transitional("/pki/root").await;
 }

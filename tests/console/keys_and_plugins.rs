@@ -90,10 +90,8 @@ async fn an_open_circuit_is_only_shown_to_callers_it_refuses() {
     let fail = async |browser: &mut Browser, name: &str| {
         let form = "/console/generate?type=hostile";
         let given = [("name", name)];
-        browser
-            .fill_in(form, "/console/generate", &given)
-            .await
-            .status
+        let page = browser.fill_in(form, "/console/generate", &given);
+        page.await.status
     };
     let page = developer.page(OVERVIEW).await;
     page.assert_contains("No plugin is disabled.");
@@ -112,10 +110,8 @@ async fn an_open_circuit_is_only_shown_to_callers_it_refuses() {
 
     // Faults of three actors open the circuit for all.
     assert_eq!(fail(&mut guest, "/a/5").await, 500);
-    server
-        .generate("/a/6", "hostile", json!({}))
-        .await
-        .expect(500);
+    let generated = server.generate("/a/6", "hostile", json!({}));
+    generated.await.expect(500);
     let page = guest.page(OVERVIEW).await;
     page.assert_contains("open</span> for all callers");
 }
@@ -142,10 +138,10 @@ async fn keys_are_listed_and_a_rotation_has_a_progress_bar() {
     };
     let server = Server::start_with(&options(&["Q"])).await;
     for name in ["/a", "/b", "/c"] {
-        server.stored(name, "value", json!("v")).await;
+        server.set_value(name, "v").await;
     }
     let server = Server::start_in(server.stop().await, &options(&["R", "Q"])).await;
-    server.stored("/d", "value", json!("v")).await;
+    server.set_value("/d", "v").await;
     let mut browser = Browser::logged_in(&server, DEVELOPER).await;
     let progress = "<progress id=\"rotation\" max=\"4\" value=\"1\">";
     for path in [PAGE, OVERVIEW] {
@@ -154,11 +150,8 @@ async fn keys_are_listed_and_a_rotation_has_a_progress_bar() {
     }
     let page = browser.page(PAGE).await;
     page.assert_contains("1 of 4 versions are encrypted with the active key.");
-    let rows: Vec<_> = page
-        .body
-        .split("<th scope=\"row\"><code>")
-        .skip(1)
-        .collect();
+    let rows = page.body.split("<th scope=\"row\"><code>").skip(1);
+    let rows: Vec<_> = rows.collect();
     assert_eq!(rows.len(), 2, "{page:?}");
     rows[0].assert_contains("active</span></td><td>1</td>");
     rows[1].assert_contains("<td>inactive</td><td>3</td>");
@@ -180,21 +173,16 @@ async fn the_overview_counts_readable_credentials_by_type() {
     let mut guest = Browser::logged_in(&server, GUEST).await;
     let page = guest.page(OVERVIEW).await;
     page.assert_contains("There is no credential that you may read.");
-    for (name, credential_type) in [
-        ("/a/one", "value"),
-        ("/a/two", "json"),
-        ("/A/three", "value"),
-        ("/a/sub/four", "value"),
-        ("/ab", "value"),
-        ("/other", "value"),
-        ("/other/five", "value"),
+    server.stored("/a/two", "json", json!({})).await;
+    for name in [
+        "/a/one",
+        "/A/three",
+        "/a/sub/four",
+        "/ab",
+        "/other",
+        "/other/five",
     ] {
-        let value = if credential_type == "json" {
-            json!({})
-        } else {
-            json!("v")
-        };
-        server.stored(name, credential_type, value).await;
+        server.set_value(name, "v").await;
     }
     for path in ["/a/*", "/a/sub/*", "/other", "/absent"] {
         server.grant(path, GUEST_ACTOR, &["read"]).await;
@@ -230,20 +218,12 @@ async fn the_overview_lists_cas_with_a_transitional_version() {
     let (server, mut browser) = session().await;
     let page = browser.page(OVERVIEW).await;
     page.assert_contains("No CA that you may read has a transitional version");
-    let parameters = json!({"common_name": "root", "is_ca": true});
-    server
-        .generated("/ca/root", "certificate", parameters)
-        .await;
-    let value = &server.versions("/ca/root").await[0]["value"];
+    let root = server.generate_authority("/ca/root", None).await;
+    let value = &root["value"];
     let rotate = async |name: &str| {
-        let set = server.set(name, "certificate", value.clone()).await;
-        let listed = server
-            .get(&format!("/api/v1/certificates?name={name}"))
-            .await;
-        let id = listed.json()["certificates"][0]["id"].clone();
-        let path = format!("/api/v1/certificates/{}/versions", id.as_str().unwrap());
+        server.stored(name, "certificate", value.clone()).await;
+        let path = server.certificate_path(name).await + "/versions";
         let transitional = json!({"value": value, "transitional": true});
-        set.expect(200);
         server.post(&path, transitional).await.expect(200);
     };
     let leaf = json!({"common_name": "leaf", "self_sign": true});

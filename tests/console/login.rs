@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use crate::{
-    browser::{Browser, DEVELOPER, SESSION, between, filled},
+    browser::{Browser, DEVELOPER, DEVELOPER_ACTOR, SESSION, between, filled},
     server, session,
 };
 
@@ -16,28 +16,18 @@ use crate::{
 async fn a_user_logs_in_returns_to_the_requested_page_and_logs_out() {
     let server = server().await;
     let mut browser = Browser::new(&server);
-    let page = browser
-        .log_in("/console/generate?type=password", DEVELOPER)
-        .await;
-    let page = page.expect(200);
+    let requested = "/console/generate?type=password";
+    let page = browser.log_in(requested, DEVELOPER).await.expect(200);
     page.assert_contains("Generate a credential of type password");
-    let actor = "uaa-user:3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10";
-    page.assert_contains(actor);
+    page.assert_contains(DEVELOPER_ACTOR);
 
-    let stolen = browser.clone();
-    let left = browser
-        .submit_and_follow(&page, "/console/logout", &[])
-        .await;
-    left.assert_contains("You are logged out");
+    let mut thief = browser.clone();
+    let left = browser.submit_and_follow(&page, "/console/logout", &[]);
+    left.await.assert_contains("You are logged out");
     assert!(!browser.cookies.contains_key(SESSION));
-    let mut thief = stolen;
-    let refused = thief.get("/console").await.expect(303);
-    assert!(
-        refused
-            .header("location")
-            .unwrap()
-            .starts_with("/console/login")
-    );
+    let refused = thief.refused(303, "/console").await;
+    let location = refused.header("location").unwrap();
+    assert!(location.starts_with("/console/login"), "{location}");
 }
 
 #[tokio::test]
@@ -47,31 +37,21 @@ async fn the_session_cookie_is_strict_and_the_login_cookie_is_removed() {
     let login = browser.get("/console/login").await.expect(303);
     let cookie = login.header("set-cookie").unwrap();
     assert!(cookie.starts_with("__Host-keywright-login="), "{cookie}");
-    assert!(
-        cookie.ends_with("; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=600"),
-        "{cookie}"
-    );
+    let attributes = "; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=600";
+    assert!(cookie.ends_with(attributes), "{cookie}");
 
     browser.log_in("/console", DEVELOPER).await.expect(200);
     assert_eq!(browser.cookies.keys().collect::<Vec<_>>(), [SESSION]);
     let mut other = Browser::new(&server);
     let callback = redirection_to_callback(&mut other).await;
     let finished = other.page(&callback).await;
-    let cookies: Vec<_> = finished
-        .headers
-        .iter()
-        .filter(|(name, _)| name == "set-cookie")
-        .collect();
-    assert!(
-        cookies[0]
-            .1
-            .ends_with("; Path=/; Secure; HttpOnly; SameSite=Strict"),
-        "{cookies:?}"
-    );
-    assert!(
-        cookies[1].1.starts_with("__Host-keywright-login=;"),
-        "{cookies:?}"
-    );
+    let headers = finished.headers.iter();
+    let cookies = headers.filter(|(name, _)| name == "set-cookie");
+    let cookies: Vec<_> = cookies.map(|(_, cookie)| cookie).collect();
+    let attributes = "; Path=/; Secure; HttpOnly; SameSite=Strict";
+    assert!(cookies[0].ends_with(attributes), "{cookies:?}");
+    let removed = "__Host-keywright-login=;";
+    assert!(cookies[1].starts_with(removed), "{cookies:?}");
 }
 
 #[tokio::test]
@@ -111,9 +91,8 @@ async fn a_code_can_be_used_only_once() {
 async fn a_login_replaces_the_session_id_of_the_browser() {
     let server = server().await;
     let mut browser = Browser::new(&server);
-    browser
-        .cookies
-        .insert(SESSION.to_owned(), "chosen-by-an-attacker".to_owned());
+    let chosen = "chosen-by-an-attacker".to_owned();
+    browser.cookies.insert(SESSION.to_owned(), chosen);
     browser.log_in("/console", DEVELOPER).await.expect(200);
     let first = browser.cookies[SESSION].clone();
     assert_ne!(first, "chosen-by-an-attacker");
@@ -165,19 +144,16 @@ async fn forged_callbacks_of_one_address_leave_logins_to_others() {
     for _ in 0..20 {
         let mut browser = Browser::new(&server);
         let cookie = "state.nonce.verifier.L2NvbnNvbGU".to_owned();
-        browser
-            .cookies
-            .insert("__Host-keywright-login".to_owned(), cookie);
+        let name = "__Host-keywright-login".to_owned();
+        browser.cookies.insert(name, cookie);
         forged.spawn(async move { browser.get("/console/callback?state=state&code=a").await });
     }
     // Once some are refused, the others hold all permits of their address.
     for _ in 0..4 {
         forged.join_next().await.unwrap().unwrap().expect(503);
     }
-    Browser::new(&server)
-        .get("/console/login")
-        .await
-        .expect(503);
+    let mut browser = Browser::new(&server);
+    browser.refused(503, "/console/login").await;
     let login = format!("{}/console/login", server.base_url());
     let other = server.client_from([127, 0, 0, 2]);
     server.send(other.get(&login)).await.expect(303);
@@ -191,17 +167,12 @@ async fn an_idle_session_leads_to_the_login_and_back() {
     let limits = "idle_seconds_max = 1";
     let server = Server::start_with(&Options::default().console(limits)).await;
     let mut browser = Browser::logged_in(&server, DEVELOPER).await;
-    tokio::time::sleep(std::time::Duration::from_millis(1_200)).await;
+    tokio::time::sleep(Duration::from_millis(1_200)).await;
     let page = browser.get("/console/set?name=%2Fa").await.expect(303);
-    let login = page.header("location").unwrap();
-    assert_eq!(
-        login,
-        "/console/login?then=%2Fconsole%2Fset%3Fname%3D%252Fa"
-    );
-    let page = browser
-        .log_in("/console/set?name=%2Fa", DEVELOPER)
-        .await
-        .expect(200);
+    let login = "/console/login?then=%2Fconsole%2Fset%3Fname%3D%252Fa";
+    assert_eq!(page.header("location"), Some(login));
+    let requested = "/console/set?name=%2Fa";
+    let page = browser.log_in(requested, DEVELOPER).await.expect(200);
     page.assert_contains("value=\"/a\"");
 }
 
@@ -218,15 +189,16 @@ async fn a_link_on_another_site_opens_the_page_in_the_session() {
     browser.get("/console").await.expect(303);
 }
 
+const ACCESS_TOKEN_SECONDS: &str = "KEYWRIGHT_DEVELOPMENT_IDENTITY_PROVIDER__ACCESS_TOKEN_SECONDS";
+
 #[tokio::test]
 async fn expired_access_tokens_are_refreshed() {
-    let options = Options::default().console("").environment(
-        "KEYWRIGHT_DEVELOPMENT_IDENTITY_PROVIDER__ACCESS_TOKEN_SECONDS",
-        "1",
-    );
+    let options = Options::default()
+        .console("")
+        .environment(ACCESS_TOKEN_SECONDS, "1");
     let server = Server::start_with(&options).await;
     let mut browser = Browser::logged_in(&server, DEVELOPER).await;
-    tokio::time::sleep(std::time::Duration::from_millis(1_200)).await;
+    tokio::time::sleep(Duration::from_millis(1_200)).await;
     browser.page("/console").await;
 }
 
@@ -289,19 +261,14 @@ async fn a_refresh_token_is_kept_if_the_browser_disconnects() {
 
 #[tokio::test]
 async fn a_session_without_a_valid_token_ends() {
+    let refresh_token_seconds = ACCESS_TOKEN_SECONDS.replace("ACCESS", "REFRESH");
     let options = Options::default()
         .console("")
-        .environment(
-            "KEYWRIGHT_DEVELOPMENT_IDENTITY_PROVIDER__ACCESS_TOKEN_SECONDS",
-            "1",
-        )
-        .environment(
-            "KEYWRIGHT_DEVELOPMENT_IDENTITY_PROVIDER__REFRESH_TOKEN_SECONDS",
-            "1",
-        );
+        .environment(ACCESS_TOKEN_SECONDS, "1")
+        .environment(&refresh_token_seconds, "1");
     let server = Server::start_with(&options).await;
     let mut browser = Browser::logged_in(&server, DEVELOPER).await;
-    tokio::time::sleep(std::time::Duration::from_millis(2_200)).await;
+    tokio::time::sleep(Duration::from_millis(2_200)).await;
     browser.get("/console").await.expect(303);
 }
 
@@ -321,22 +288,15 @@ async fn the_development_provider_requires_registered_uris_and_pkce() {
         ("code_challenge=", "other="),
     ] {
         assert!(page.contains(accepted), "{accepted} {page}");
-        let refused = browser
-            .get(&page.replace(accepted, refused))
-            .await
-            .expect(400);
+        let refused = browser.refused(400, &page.replace(accepted, refused)).await;
         assert_eq!(refused.header("location"), None);
         refused.assert_lacks("<form");
     }
     let form = browser.page(&page).await;
-    let wrong = filled(
-        &form.body,
-        &[("username", "developer"), ("password", "wrong")],
-    );
-    let refused = browser
-        .send_form("/identity/oauth/authorize", &wrong)
-        .await
-        .expect(403);
+    let wrong = [("username", "developer"), ("password", "wrong")];
+    let wrong = filled(&form.body, &wrong);
+    let refused = browser.send_form("/identity/oauth/authorize", &wrong).await;
+    let refused = refused.expect(403);
     refused.assert_contains("wrong user name or password");
 }
 

@@ -42,8 +42,7 @@ async fn session() -> (ReusedServer, Browser) {
 /// Returns the events of the audit trail with this action.
 fn events(server: &Server, action: &str) -> Vec<Value> {
     let trail = server.audit_trail();
-    let events = trail
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let events = trail.lines();
+    let events = events.map(|line| serde_json::from_str::<Value>(line).unwrap());
     events.filter(|event| event["action"] == action).collect()
 }

@@ -84,9 +84,8 @@ async fn permissions_beyond_one_page_are_on_the_next() {
     for (path, actor) in [("/a", "a%00"), ("/a", ""), ("/a%00", "a")] {
         let query = format!("path=/a&after-path={path}&after-actor={actor}");
         browser
-            .get(&format!("{PERMISSIONS}?{query}"))
-            .await
-            .expect(400);
+            .refused(400, &format!("{PERMISSIONS}?{query}"))
+            .await;
     }
 }
 
@@ -129,7 +128,7 @@ async fn permissions_that_the_user_may_not_read_are_hidden() {
 #[tokio::test]
 async fn a_permission_is_added_changed_and_removed() {
     let (server, mut browser) = session().await;
-    server.stored("/a/b", "value", json!("v")).await;
+    server.set_value("/a/b", "v").await;
     let guest = server.as_user(GUEST_ID).await;
     let status = async || guest.get("/api/v1/data?name=/a/b").await.status;
     let form = "/console/permissions/add?path=/a/*";
@@ -266,7 +265,7 @@ async fn an_explanation_agrees_with_the_decision_of_the_server() {
         ] {
             for operation in ["read", "write", "delete", "read_acl"] {
                 for stored in ["/e/name", "/e/sub/name", "/e/Mixed/name"] {
-                    server.stored(stored, "value", json!("v")).await;
+                    server.set_value(stored, "v").await;
                 }
                 let page = explained(&mut browser, name, operation).await;
                 let is_allowed = is_allowed(&guest, name, operation).await;
@@ -337,7 +336,7 @@ async fn an_explanation_is_a_diagram_and_a_table_of_the_rules() {
     assert_eq!(events[0]["operation"], "read_acl");
     assert_eq!(events[0]["resource_name"], "/a/b/c");
 
-    server.stored("/A/B/c", "value", json!("v")).await;
+    server.set_value("/A/B/c", "v").await;
     let page = explained(&mut browser, "/a/b/c", "read").await;
     page.assert_contains("The credential is stored as <code>/A/B/c</code>.");
     let actual = page.body.matches("<svg class=\"rules\"").count();
@@ -353,9 +352,8 @@ async fn an_explanation_is_a_diagram_and_a_table_of_the_rules() {
         ("", 400),
     ] {
         let refused = browser
-            .get(&format!("{PERMISSIONS}/explain?{query}"))
-            .await
-            .expect(status);
+            .refused(status, &format!("{PERMISSIONS}/explain?{query}"))
+            .await;
         assert!(refused.body.contains("role=\"alert\""), "{query}");
     }
 }
@@ -384,9 +382,8 @@ const ALL: &str = "read, write, delete, read_acl, write_acl";
 /// Returns the page that explains whether the guest may perform an operation.
 async fn explained(browser: &mut Browser, path: &str, operation: &str) -> Response {
     let query = format!("actor={GUEST_ACTOR}&path={path}&operation={operation}");
-    browser
-        .page(&format!("{PERMISSIONS}/explain?{query}"))
-        .await
+    let path = format!("{PERMISSIONS}/explain?{query}");
+    browser.page(&path).await
 }
 
 /// Returns the texts of the first three cells of each row of the page's tables.

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::{
-    browser::{Browser, GUEST, GUEST_ACTOR, form},
+    browser::{Browser, GUEST, GUEST_ACTOR, REVEAL, between, fields, form},
     events, server, session,
 };
 
@@ -11,7 +11,7 @@ use crate::{
 async fn the_tree_shows_the_folders_and_credentials_of_one_path() {
     let (server, mut browser) = session().await;
     for name in ["/top", "/Team/a", "/team/b/c", "/team/b/d/e", "/team-b"] {
-        server.stored(name, "value", json!("v")).await;
+        server.set_value(name, "v").await;
     }
     let root = browser.page("/console").await;
     assert_eq!(rows(&root.body), ["team-b", "Team/", "top"]);
@@ -20,10 +20,8 @@ async fn the_tree_shows_the_folders_and_credentials_of_one_path() {
     let below = browser.page("/console?path=/team/b").await;
     assert_eq!(rows(&below.body), ["c", "d/"]);
     let finds = events(&server, "FIND");
-    assert_eq!(
-        finds.last().unwrap()["request_details"],
-        json!({"path": "/team/b"})
-    );
+    let details = &finds.last().unwrap()["request_details"];
+    assert_eq!(*details, json!({"path": "/team/b"}));
 }
 
 #[tokio::test]
@@ -33,13 +31,11 @@ async fn a_path_with_more_entries_has_pages() {
     for number in 0..130 {
         let name = format!("/many/{number:03}");
         if number % 3 == 0 {
-            let value = json!("v");
-            server.stored(&format!("{name}/one"), "value", value).await;
-            let value = json!("v");
-            server.stored(&format!("{name}/two"), "value", value).await;
+            server.set_value(&format!("{name}/one"), "v").await;
+            server.set_value(&format!("{name}/two"), "v").await;
             expected.push(format!("{number:03}/"));
         } else {
-            server.stored(&name, "value", json!("v")).await;
+            server.set_value(&name, "v").await;
             expected.push(format!("{number:03}"));
         }
     }
@@ -103,13 +99,8 @@ async fn filters_apply_to_all_credentials_below_a_path() {
         assert_eq!(is_empty, expected.is_empty(), "{query}");
     }
     let finds = events(&server, "FIND").into_iter();
-    let details: Vec<_> = finds
-        .map(|event| event["request_details"].clone())
-        .collect();
-    assert!(
-        details.contains(&json!({"older-than-days": "30"})),
-        "{details:?}"
-    );
+    let mut details = finds.map(|event| event["request_details"].clone());
+    assert!(details.any(|details| details == json!({"older-than-days": "30"})));
     // Leading zeros could enlarge the details of the event until they are omitted.
     for days in ["-1", "36501", "x", "000030"] {
         let path = format!("/console?older-than-days={days}");
@@ -124,7 +115,7 @@ async fn a_filter_past_its_maximum_of_entries_or_queries_has_pages() {
     let (server, mut browser) = session().await;
     for number in 0..101 {
         let name = format!("/many/{number:03}");
-        server.stored(&name, "value", json!("v")).await;
+        server.set_value(&name, "v").await;
     }
     let first = browser.page("/console?type=value").await;
     assert_eq!(rows(&first.body).len(), 100);
@@ -135,7 +126,7 @@ async fn a_filter_past_its_maximum_of_entries_or_queries_has_pages() {
         let path = format!("/many/{number}");
         server.grant(&path, GUEST_ACTOR, &["read"]).await;
     }
-    server.stored("/many/456", "value", json!("v")).await;
+    server.set_value("/many/456", "v").await;
     let mut guest = Browser::logged_in(&server, GUEST).await;
     let first = guest.page("/console?type=value").await;
     assert!(rows(&first.body).is_empty(), "{first:?}");
@@ -147,7 +138,7 @@ async fn a_filter_past_its_maximum_of_entries_or_queries_has_pages() {
 async fn a_user_sees_only_what_the_permissions_allow() {
     let server = server().await;
     for name in ["/a/one", "/a/two/three", "/b/one", "/c/Mixed/x"] {
-        server.stored(name, "value", json!("v")).await;
+        server.set_value(name, "v").await;
     }
     let mut browser = Browser::logged_in(&server, GUEST).await;
     for path in [
@@ -161,15 +152,10 @@ async fn a_user_sees_only_what_the_permissions_allow() {
             page.assert_lacks(&format!("{name}</a>"));
         }
     }
-    let hidden = browser
-        .get("/console/credential?name=/a/one")
-        .await
-        .expect(404);
-    let absent = browser
-        .get("/console/credential?name=/absent")
-        .await
-        .expect(404);
-    assert_eq!(hidden.body, absent.body);
+    let hidden = browser.refused(404, "/console/credential?name=/a/one");
+    let hidden = hidden.await.body;
+    let absent = browser.refused(404, "/console/credential?name=/absent");
+    assert_eq!(hidden, absent.await.body);
 
     // Permissions are case-sensitive.
     server.grant("/a/two/*", GUEST_ACTOR, &["read"]).await;
@@ -187,11 +173,10 @@ async fn a_user_sees_only_what_the_permissions_allow() {
 #[tokio::test]
 async fn many_permissions_on_absent_names_make_pages() {
     let server = server().await;
-    server.stored("/many/z", "value", json!("v")).await;
+    server.set_value("/many/z", "v").await;
     for number in 0..256 {
-        server
-            .grant(&format!("/many/{number}"), GUEST_ACTOR, &["read"])
-            .await;
+        let path = format!("/many/{number}");
+        server.grant(&path, GUEST_ACTOR, &["read"]).await;
     }
     server.grant("/many/z", GUEST_ACTOR, &["read"]).await;
     let mut browser = Browser::logged_in(&server, GUEST).await;
@@ -207,7 +192,7 @@ async fn versions_past_the_maximum_are_not_shown() {
     let older = "Older versions are not shown.";
     for (versions, is_complete) in [(15, true), (16, false)] {
         while server.versions("/a").await.len() < versions {
-            server.stored("/a", "value", json!("v")).await;
+            server.set_value("/a", "v").await;
         }
         let page = browser.page("/console/credential?name=/a").await;
         assert_eq!(page.body.matches("<li><p><time").count(), 15);
@@ -226,26 +211,18 @@ async fn secret_fields_are_revealed_one_at_a_time_and_audited() {
     page.assert_lacks("$6$");
     assert_eq!(events(&server, "GET"), [] as [serde_json::Value; 0]);
     let views = events(&server, "VIEW");
-    assert!(
-        views
-            .iter()
-            .all(|event| event["resource_name"] == "/a/user"),
-        "{views:?}"
-    );
+    let mut names = views.iter().map(|event| &event["resource_name"]);
+    assert!(names.all(|name| name == "/a/user"), "{views:?}");
 
-    let reveal = "/console/credential/reveal";
-    assert!(form(&page.body, reveal).contains("value=\"password\""));
-    let revealed = browser.submit(&page, reveal, &[]).await.expect(200);
+    assert!(form(&page.body, REVEAL).contains("value=\"password\""));
+    let revealed = browser.reveal(&page).await;
     revealed.assert_contains("correct horse");
     revealed.assert_lacks("$6$");
     let reads = events(&server, "GET");
     assert_eq!(reads.len(), 1);
     assert_eq!(reads[0]["operation"], "read");
     assert_eq!(reads[0]["resource_name"], "/a/user");
-    assert_eq!(
-        reads[0]["version_id"],
-        server.versions("/a/user").await[0]["id"]
-    );
+    assert_eq!(reads[0]["version_id"], server.newest("/a/user").await["id"]);
     assert_eq!(reads[0]["status"], 200);
 }
 
@@ -253,19 +230,16 @@ async fn secret_fields_are_revealed_one_at_a_time_and_audited() {
 async fn a_revealed_version_requires_the_permission_to_read() {
     let server = server().await;
     server.stored("/a", "password", json!("hunter2")).await;
-    let id = server.versions("/a").await[0]["id"].clone();
+    let id = server.newest("/a").await["id"].clone();
     let mut browser = Browser::logged_in(&server, GUEST).await;
     let root = browser.page("/console").await;
-    let token = crate::browser::fields(form(&root.body, "/console/logout")).remove(0);
+    let token = fields(form(&root.body, "/console/logout")).remove(0);
     let fields = [
         token,
         ("version".to_owned(), id.as_str().unwrap().to_owned()),
         ("field".to_owned(), "value".to_owned()),
     ];
-    let refused = browser
-        .send_form("/console/credential/reveal", &fields)
-        .await
-        .expect(404);
+    let refused = browser.send_form(REVEAL, &fields).await.expect(404);
     refused.assert_lacks("hunter2");
 }
 
@@ -304,9 +278,7 @@ async fn metadata_is_shown_and_json_values_are_not() {
     let page = browser.page("/console/credential?name=/a").await;
     page.assert_contains("&quot;owner&quot;: &quot;shop&quot;");
     page.assert_lacks("secret-");
-    let revealed = browser
-        .submit(&page, "/console/credential/reveal", &[])
-        .await;
+    let revealed = browser.reveal(&page).await;
     let json = "{&quot;secret-key&quot;:&quot;secret-text&quot;}";
     revealed.assert_contains(json);
 }
@@ -317,14 +289,10 @@ async fn values_are_revealed_in_read_only_mode() {
     server.stored("/a", "password", json!("hunter2")).await;
     server.set_read_only(true).await;
     let page = browser.page("/console/credential?name=/a").await;
-    let revealed = browser
-        .submit(&page, "/console/credential/reveal", &[])
-        .await;
-    assert!(revealed.expect(200).body.contains("hunter2"));
-    let refused = browser
-        .submit(&page, "/console/credential/regenerate", &[])
-        .await;
-    let refused = refused.expect(503);
+    let revealed = browser.reveal(&page).await;
+    revealed.assert_contains("hunter2");
+    let regenerate = "/console/credential/regenerate";
+    let refused = browser.submit(&page, regenerate, &[]).await.expect(503);
     refused.assert_contains("The server is in read-only mode and rejects writes.");
 }
 
@@ -338,10 +306,6 @@ fn next_page(page: &str) -> String {
 /// Returns the labels of the rows of the page's table.
 fn rows(page: &str) -> Vec<String> {
     let rows = page.split("<th scope=\"row\">").skip(1);
-    let labels = rows.map(|row| {
-        crate::browser::between(row, "\">", "</a>")
-            .unwrap()
-            .to_owned()
-    });
+    let labels = rows.map(|row| between(row, "\">", "</a>").unwrap().to_owned());
     labels.collect()
 }

@@ -1,7 +1,7 @@
 //! Refused steps of a rotation, and its limits.
 
 use keywright_harness::{TestCertificate, Text};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     browser::{Browser, GUEST, GUEST_ACTOR, fields, filled, form},
@@ -18,8 +18,8 @@ async fn a_form_of_an_earlier_stage_is_refused() {
         let versions = server.versions("/root").await;
         for page in &earlier {
             let refused = browser.submit(page, ROTATION, &[]).await.expect(409);
-            refused
-                .assert_contains("Another client has continued the rotation; nothing was changed.");
+            let message = "Another client has continued the rotation; nothing was changed.";
+            refused.assert_contains(message);
             refused.assert_contains("href=\"/console/certificate/rotation?name=%2Froot\"");
         }
         assert_eq!(server.versions("/root").await, versions, "{step}");
@@ -28,22 +28,18 @@ async fn a_form_of_an_earlier_stage_is_refused() {
     take_step(&mut browser).await;
     browser.submit(&earlier[1], ROTATION, &[]).await.expect(409);
     let page = opened(&mut browser).await;
-    for tampered in [("step", "5"), ("step", ""), ("signing", "none")] {
-        browser
-            .submit(&page, ROTATION, &[tampered])
-            .await
-            .expect(400);
+    for (tampered, status) in [
+        (("step", "5"), 400),
+        (("step", ""), 400),
+        (("signing", "none"), 400),
+        (("step", "4"), 409),
+        (("transitional", ""), 409),
+        (("name", "/leaf"), 409),
+        (("name", "/absent"), 404),
+    ] {
+        let refused = browser.submit(&page, ROTATION, &[tampered]).await;
+        refused.expect(status);
     }
-    for tampered in [("step", "4"), ("transitional", ""), ("name", "/leaf")] {
-        browser
-            .submit(&page, ROTATION, &[tampered])
-            .await
-            .expect(409);
-    }
-    browser
-        .submit(&page, ROTATION, &[("name", "/absent")])
-        .await
-        .expect(404);
     assert_eq!(step_of(&opened(&mut browser).await), 2);
 }
 
@@ -107,19 +103,9 @@ async fn each_step_requires_its_permissions() {
 #[tokio::test]
 async fn only_a_ca_with_a_signing_version_is_rotated() {
     let (server, mut browser) = with_leaf().await;
-    let only = json!({
-        "name": "/only", "type": "certificate",
-        "parameters": {"common_name": "only", "is_ca": true, "key_type": "ecdsa-p256"},
-    });
-    server.post("/api/v1/data", only).await.expect(200);
-    let found = server.get("/api/v1/certificates?name=/only").await.json();
-    let certificate = &found["certificates"][0];
-    let path = format!(
-        "/api/v1/certificates/{}/update_transitional_version",
-        certificate["id"].as_str().unwrap()
-    );
-    let body = json!({"version": certificate["versions"][0]["id"]});
-    server.put(&path, body).await.expect(200);
+    let only = server.generate_authority("/only", None).await;
+    let moved = server.move_transitional("/only", &only["id"]);
+    moved.await.expect(200);
     for (name, message) in [
         ("/leaf", "/leaf is not a CA; regenerate it instead."),
         (
@@ -127,15 +113,13 @@ async fn only_a_ca_with_a_signing_version_is_rotated() {
             "/only has only a transitional version, which does not sign;",
         ),
     ] {
-        let refused = browser.get(&format!("{ROTATION}?name={name}")).await;
-        let refused = refused.expect(409).body;
-        refused.assert_contains(message);
+        let path = format!("{ROTATION}?name={name}");
+        browser.refused(409, &path).await.assert_contains(message);
     }
     // A CA that was set without the information to regenerate it.
     let intermediate = TestCertificate::root("root").authority("inner");
-    server
-        .stored("/set", "certificate", intermediate.public())
-        .await;
+    let set = server.stored("/set", "certificate", intermediate.public());
+    set.await;
     let page = browser.page(&format!("{ROTATION}?name=/set")).await;
     let refused = browser.submit(&page, ROTATION, &[]).await.expect(400).body;
     refused.assert_contains("The credential can't be regenerated");
@@ -153,32 +137,30 @@ async fn long_lists_of_outstanding_names_are_cut_off_and_limited() {
     let old = server.versions("/root").await.pop().unwrap();
     let leaf = root.leaf_with("leaf", |_| {});
     // Sets certificates that the old version signed. Meanwhile, the flag is on the new version.
-    let found = server.get("/api/v1/certificates?name=/root").await.json();
-    let path = format!(
-        "/api/v1/certificates/{}/update_transitional_version",
-        found["certificates"][0]["id"].as_str().unwrap()
-    );
-    let versions = server.versions("/root").await;
-    let flag = |version: &Value| server.put(&path, json!({"version": version["id"]}));
-    flag(&versions[0]).await.expect(200);
+    let newest = server.newest("/root").await;
+    let flag = async |version: &Value| {
+        let moved = server.move_transitional("/root", &version["id"]);
+        moved.await.expect(200);
+    };
+    flag(&newest).await;
     for number in 0..101 {
         if number == 100 {
-            flag(&old).await.expect(200);
-            let page = opened(&mut browser).await.body;
+            flag(&old).await;
+            let page = opened(&mut browser).await;
             page.assert_contains("Outstanding: 100 credentials");
             page.assert_lacks("Not shown");
-            flag(&versions[0]).await.expect(200);
+            flag(&newest).await;
         }
-        leaf.set(&server, &format!("/leaf/{number:03}"), Some("/root"))
-            .await;
+        let name = format!("/leaf/{number:03}");
+        leaf.set(&server, &name, Some("/root")).await;
     }
-    flag(&old).await.expect(200);
-    let page = opened(&mut browser).await.body;
+    flag(&old).await;
+    let page = opened(&mut browser).await;
     page.assert_contains("Outstanding: 101 credentials");
     page.assert_contains("Not shown: 1 more.");
     page.assert_lacks("/leaf/100");
     server.copy_certificate("/leaf/000", 9_900).await;
-    let refused = browser.get(&format!("{ROTATION}?name=/root")).await;
-    let refused = refused.expect(413).body;
+    let path = format!("{ROTATION}?name=/root");
+    let refused = browser.refused(413, &path).await;
     refused.assert_contains("have signed more than 10000 credentials");
 }
