@@ -191,13 +191,7 @@ impl Transaction {
     pub(crate) async fn conclude<T>(self, outcome: T) -> Result<Ended<T>, RepositoryError> {
         match self.inner {
             // The reads of a serializable transaction are valid only once it is committed.
-            Inner::Postgres(transaction) if !self.has_failed => {
-                transaction.end(POSTGRES_COMMIT).await?;
-                Ok(Ended {
-                    outcome,
-                    completion: Completion::Commit,
-                })
-            }
+            Inner::Postgres(_) if !self.has_failed => self.commit(outcome).await,
             _ => self.roll_back(outcome).await,
         }
     }
