@@ -8,7 +8,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use keywright_harness::{Commanded, Options, Server, Text, print_message, run_program, workspace};
+use keywright_harness::{
+    Arguments, Commanded, Options, Server, Text, print_message, run_program, workspace,
+};
 use serde_json::json;
 use wit_component::DecodedWasm;
 
@@ -28,7 +30,7 @@ pub(super) const SLOWEST: &str = "python";
 
 impl Workshop {
     /// Runs `keywright plugin` in the folder, with the installed toolchains.
-    pub(super) fn with_toolchains(&self, arguments: &[&str]) -> Commanded {
+    pub(super) fn with_toolchains(&self, arguments: &(impl Arguments + ?Sized)) -> Commanded {
         let path = env::join_paths(program_folders()).unwrap();
         // New projects have the same dependencies as the example.
         let compiled = workspace().join("target/example-guests");
@@ -39,21 +41,40 @@ impl Workshop {
             ("CARGO_TARGET_DIR", compiled.to_str().unwrap()),
             ("VIRTUAL_ENV", python.to_str().unwrap()),
         ];
-        run_program(
-            self.0.path(),
-            &[&["plugin"], arguments].concat(),
-            &variables,
-        )
+        let arguments = [&["plugin"], &arguments.list()[..]].concat();
+        run_program(self.0.path(), &arguments, &variables)
+    }
+
+    /// Creates a project.
+    pub(super) fn created(&self, name: &str, language: &str) -> Commanded {
+        let line = format!("new {name} --lang {language}");
+        self.plugin(&line).expect(0)
     }
 
     /// Creates a project and builds it. The name must be unique: all tests share the folder for compiled files.
     pub(super) fn built(&self, name: &str, language: &str) {
-        self.plugin(&["new", name, "--lang", language]).expect(0);
+        self.created(name, language);
         let built = self.with_toolchains(&["build", name]).expect(0);
-        assert!(
-            built.output.starts_with(&format!("{name}/{name}.wasm, ")),
-            "{built:#?}"
-        );
+        let file = format!("{name}/{name}.wasm, ");
+        assert!(built.output.starts_with(&file), "{built:#?}");
+    }
+
+    /// Adds a shell script to the programs of [`Self::with_scripts`].
+    fn script(&self, name: &str, script: &str) {
+        fs::create_dir_all(self.path("bin")).unwrap();
+        // Another process writes the file. If this process opened it for writing, children of other threads could inherit it,
+        // and the script could not be run (ETXTBSY).
+        let file = self.path("bin").join(name);
+        let arguments = ["-m", "755", "/dev/stdin", file.to_str().unwrap()];
+        let script = format!("#!/bin/sh\n{script}\n");
+        Commanded::run("install", &arguments, &script).expect(0);
+    }
+
+    /// Builds the project `token` with no other programs than scripts.
+    fn with_scripts(&self) -> Commanded {
+        let path = self.path("bin");
+        let path = [("PATH", path.to_str().unwrap())];
+        run_program(self.0.path(), "plugin build token", &path)
     }
 }
 
@@ -69,7 +90,7 @@ async fn new_project_can_be_built_tested_and_served() {
         }
         let name = format!("in-{language}");
         workshop.built(&name, language);
-        let component = workshop.0.path().join(&name).join(format!("{name}.wasm"));
+        let component = workshop.path(&format!("{name}/{name}.wasm"));
         assert_eq!(imports(&component), ["wasi:random/random"], "{language}");
         let file = component.to_str().unwrap();
         let tested = workshop.plugin(&["test", file]).expect(0).output;
@@ -120,7 +141,7 @@ fn examples_in_help_of_new_and_build_work() {
         "api-key/api-key.wasm",
         "key.wasm",
     ] {
-        assert!(workshop.0.path().join(file).is_file(), "{file}");
+        assert!(workshop.path(file).is_file(), "{file}");
     }
     let call = "+ cd api-key && cargo build --release --target wasm32-unknown-unknown";
     assert_eq!(errors.matches(call).count(), 2, "{errors}");
@@ -143,30 +164,22 @@ fn folder_with_no_project_or_two_is_rejected() {
 
 #[test]
 fn missing_tool_is_reported_with_installation_instructions() {
-    let workshop = Workshop::with(&[]);
     for (language, tool, remedy) in [
-        ("rust", "cargo is missing", "https://rustup.rs"),
-        (
-            "c",
-            "a C compiler for WebAssembly is missing",
-            "pip install ziglang",
-        ),
-        ("js", "jco is missing", "npm install"),
+        ("rust", "cargo", "https://rustup.rs"),
+        ("c", "a C compiler for WebAssembly", "pip install ziglang"),
+        ("js", "jco", "npm install"),
         (
             "python",
-            "componentize-py is missing",
+            "componentize-py",
             "pip install -r requirements.txt",
         ),
-        ("go", "go is missing", "https://go.dev/dl"),
+        ("go", "go", "https://go.dev/dl"),
     ] {
-        let name = format!("in-{language}");
-        workshop
-            .plugin(&["new", &name, "--lang", language])
-            .expect(0);
-        let nowhere = [("PATH", "")];
-        let failed = run_program(workshop.0.path(), &["plugin", "build", &name], &nowhere);
-        let failed = failed.expect(1);
-        for expected in [tool, remedy] {
+        let workshop = Workshop::with(&[]);
+        workshop.created("token", language);
+        let failed = workshop.with_scripts().expect(1);
+        let missing = format!("{tool} is missing");
+        for expected in [&missing, remedy] {
             failed.errors.assert_contains(expected);
         }
         assert_eq!(failed.output, "");
@@ -180,27 +193,24 @@ fn python_does_not_import_ziglang_from_the_project() {
         return;
     }
     let workshop = Workshop::with(&[]);
-    workshop.plugin(&["new", "token", "--lang", "c"]).expect(0);
+    workshop.created("token", "c");
     let attack = "open('attacked', 'w')";
     workshop.write("token/ziglang.py", attack);
-    let folder = workshop.0.path().join("bin");
-    fs::create_dir(&folder).unwrap();
     let path = env::join_paths(program_folders()).unwrap();
-    let probed = workshop.0.path().join("probed");
-    let python = format!("#!/bin/sh\n: >{probed:?}\nPATH={path:?} exec python3 \"$@\"\n");
-    executable(&folder.join("python3"), &python);
-    let path = [("PATH", folder.to_str().unwrap())];
-    let build = || run_program(workshop.0.path(), &["plugin", "build", "token"], &path);
-    build().errors.assert_lacks("ziglang.__path__");
+    let probed = workshop.path("probed");
+    let python = format!(": >{probed:?}\nPATH={path:?} exec python3 \"$@\"");
+    workshop.script("python3", &python);
+    let built = workshop.with_scripts();
+    built.errors.assert_lacks("ziglang.__path__");
     assert!(probed.exists());
-    assert!(!workshop.0.path().join("token/attacked").exists());
+    assert!(!workshop.path("token/attacked").exists());
 
-    let package = workshop.0.path().join("package");
-    fs::create_dir(&package).unwrap();
-    executable(&package.join("zig"), "#!/bin/sh\nexit 9\n");
-    let python = format!("#!/bin/sh\necho {package:?}\n");
-    executable(&folder.join("python3"), &python);
-    let failed = build().expect(1);
+    // Python finds the compiler in this package.
+    workshop.script("zig", "exit 9");
+    let package = workshop.path("package");
+    fs::rename(workshop.path("bin"), &package).unwrap();
+    workshop.script("python3", &format!("echo {package:?}"));
+    let failed = workshop.with_scripts().expect(1);
     failed.errors.assert_contains("zig failed (exit status: 9)");
 }
 
@@ -210,38 +220,31 @@ fn names_of_c_sources_are_not_options_of_the_compiler() {
         return;
     }
     let workshop = Workshop::with(&[]);
-    workshop.plugin(&["new", "token", "--lang", "c"]).expect(0);
+    workshop.created("token", "c");
     workshop.write("token/.c", "-o ../attacked");
     for name in ["@.c", "-DNDEBUG=.c"] {
-        let file = workshop.0.path().join("token").join(name);
+        let file = workshop.path("token").join(name);
         fs::write(&file, "").unwrap();
-        let failed = workshop.with_toolchains(&["build", "token"]).expect(1);
+        let failed = workshop.with_toolchains("build token").expect(1);
         let expected = format!("the C source {name} must not begin with @ or -");
         failed.errors.assert_contains(&expected);
         fs::remove_file(file).unwrap();
     }
-    assert!(!workshop.0.path().join("attacked").exists());
+    assert!(!workshop.path("attacked").exists());
 }
 
 #[test]
 fn links_to_folders_in_wit_are_copied_to_a_limited_depth() {
     let workshop = Workshop::with(&[]);
-    workshop
-        .plugin(&["new", "token", "--lang", "python"])
-        .expect(0);
-    let folder = workshop.0.path().join("bin");
-    fs::create_dir(&folder).unwrap();
-    executable(&folder.join("componentize-py"), "#!/bin/sh\nexit 0\n");
-    let wit = workshop.0.path().join("token/wit");
+    workshop.created("token", "python");
+    workshop.script("componentize-py", "exit 0");
+    let wit = workshop.path("token/wit");
     for again in ["a", "b"] {
         symlink(".", wit.join(again)).unwrap();
     }
-    let path = [("PATH", folder.to_str().unwrap())];
-    let failed = run_program(workshop.0.path(), &["plugin", "build", "token"], &path).expect(1);
-    failed
-        .errors
-        .assert_contains("could not read token/generated/built.wasm");
-    let copied = workshop.0.path().join("token/generated/wit");
+    let errors = workshop.with_scripts().expect(1).errors;
+    errors.assert_contains("could not read token/generated/built.wasm");
+    let copied = workshop.path("token/generated/wit");
     assert!(copied.join("a/b/generator.wit").is_file());
     assert!(!copied.join("a/b/a").exists());
 }
@@ -250,9 +253,9 @@ fn links_to_folders_in_wit_are_copied_to_a_limited_depth() {
 fn component_is_not_written_through_a_link() {
     let workshop = Workshop::with(&[]);
     workshop.built("linking", "rust");
-    let component = workshop.0.path().join("linking/linking.wasm");
+    let component = workshop.path("linking/linking.wasm");
     workshop.write("kept", "kept");
-    let kept = workshop.0.path().join("kept");
+    let kept = workshop.path("kept");
     let mode = |file: &Path| fs::metadata(file).unwrap().mode();
     assert_eq!(mode(&component), mode(&kept));
     for (output, reason) in [
@@ -263,11 +266,11 @@ fn component_is_not_written_through_a_link() {
         let expected = format!("could not write {output}: {reason}");
         failed.expect(1).errors.assert_contains(&expected);
     }
-    assert!(!workshop.0.path().join("absent").exists());
+    assert!(!workshop.path("absent").exists());
 
     fs::remove_file(&component).unwrap();
     symlink("../kept", &component).unwrap();
-    let failed = workshop.with_toolchains(&["build", "linking"]).expect(1);
+    let failed = workshop.with_toolchains("build linking").expect(1);
     let expected = "could not write linking/linking.wasm: it is not a regular file";
     failed.errors.assert_contains(expected);
     assert_eq!(fs::read(&kept).unwrap(), b"kept");
@@ -277,20 +280,11 @@ fn component_is_not_written_through_a_link() {
 #[test]
 fn missing_target_is_reported_with_installation_instructions() {
     let workshop = Workshop::with(&[]);
-    workshop
-        .plugin(&["new", "token", "--lang", "rust"])
-        .expect(0);
-    let folder = workshop.0.path().join("bin");
-    fs::create_dir(&folder).unwrap();
-    for (name, script) in [
-        ("cargo", "#!/bin/sh\nexit 101\n"),
-        ("rustc", "#!/bin/sh\necho /no/such/folder\n"),
-    ] {
-        executable(&folder.join(name), script);
-    }
-    let path = [("PATH", folder.to_str().unwrap())];
-    let failed = run_program(workshop.0.path(), &["plugin", "build", "token"], &path).expect(1);
+    workshop.created("token", "rust");
+    workshop.script("cargo", "exit 101");
+    workshop.script("rustc", "echo /no/such/folder");
     let remedy = "rustup target add wasm32-unknown-unknown";
+    let failed = workshop.with_scripts().expect(1);
     failed.errors.assert_contains(remedy);
 }
 
@@ -303,9 +297,9 @@ fn compiler_errors_are_printed() {
         }
         let name = format!("wrong-{language}");
         workshop.built(&name, language);
-        let component = workshop.0.path().join(&name).join(format!("{name}.wasm"));
+        let component = workshop.path(&format!("{name}/{name}.wasm"));
         let before = fs::read(&component).unwrap();
-        let source = workshop.0.path().join(&name).join(file);
+        let source = workshop.path(&name).join(file);
         let text = fs::read_to_string(&source).unwrap();
         fs::write(&source, format!("{text}\nint mistaken = unheard_of;\n")).unwrap();
         let failed = workshop.with_toolchains(&["build", &name]).expect(1);
@@ -318,23 +312,22 @@ fn compiler_errors_are_printed() {
 #[test]
 fn errors_in_the_project_are_reported() {
     let workshop = Workshop::with(&[]);
-    workshop.plugin(&["new", "token", "--lang", "js"]).expect(0);
-    let folder = workshop.0.path().join("bin");
-    fs::create_dir(&folder).unwrap();
-    executable(&folder.join("jco"), "#!/bin/sh\nexit 9\n");
-    let path = [("PATH", folder.to_str().unwrap())];
-    let build = || run_program(workshop.0.path(), &["plugin", "build", "token"], &path).expect(1);
-    let failed = build();
-    failed.errors.assert_contains("jco failed (exit status: 9)");
+    workshop.created("token", "js");
+    workshop.script("jco", "exit 9");
+    let fails = |reported| {
+        let failed = workshop.with_scripts().expect(1);
+        failed.errors.assert_contains(reported);
+    };
+    fails("jco failed (exit status: 9)");
     workshop.write("token/package.json", "{}");
-    assert!(build().errors.contains("whose field `main`"));
+    fails("whose field `main`");
     workshop.write("token/wit/plugin.wit", "world other {}");
     workshop.write("token/wit/generator.wit", "package a:b;");
-    assert!(build().errors.contains("neither a world `plugin`"));
+    fails("neither a world `plugin`");
     workshop.write("token/wit/plugin.wit", "world plugin { include nothing; }");
-    assert!(build().errors.contains("nothing"));
-    fs::remove_dir_all(workshop.0.path().join("token/wit")).unwrap();
-    assert!(build().errors.contains("token/wit does not exist"));
+    fails("nothing");
+    fs::remove_dir_all(workshop.path("token/wit")).unwrap();
+    fails("token/wit does not exist");
 }
 
 /// Returns the imported interfaces with functions, without versions and without the interfaces of generators, which some tools
@@ -361,13 +354,6 @@ fn imports(component: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Writes a program in another process. If this process opened the file for writing, children of other threads could
-/// inherit it, and the program could not be run (ETXTBSY).
-fn executable(file: &Path, script: &str) {
-    let arguments = ["-m", "755", "/dev/stdin", file.to_str().unwrap()];
-    Commanded::run("install", &arguments, script).expect(0);
-}
-
 /// Returns whether projects in this language can be built. Otherwise, prints that their tests are skipped.
 pub(super) fn has_tools(language: &str) -> bool {
     let mut languages = LANGUAGES.iter();
@@ -382,11 +368,12 @@ pub(super) fn has_tools(language: &str) -> bool {
 
 /// Returns whether one of these programs is installed. In CI it must be.
 fn is_installed(programs: &[&str]) -> bool {
-    let is_installed = program_folders().any(|folder| {
+    let is_in = |folder: PathBuf| {
         programs
             .iter()
             .any(|program| folder.join(program).is_file())
-    });
+    };
+    let is_installed = program_folders().any(is_in);
     assert!(
         is_installed || env::var_os("CI").is_none(),
         "{programs:?}: one of them is required in CI"
@@ -413,9 +400,7 @@ fn output_lists_the_next_commands_in_each_language() {
         ("go", "cd in-go"),
     ] {
         let name = format!("in-{language}");
-        let created = workshop
-            .plugin(&["new", &name, "--lang", language])
-            .expect(0);
+        let created = workshop.created(&name, language);
         for expected in [
             needed,
             &format!("cd {name}"),
@@ -424,7 +409,7 @@ fn output_lists_the_next_commands_in_each_language() {
         ] {
             created.output.assert_contains(expected);
         }
-        let folder = workshop.0.path().join(&name);
+        let folder = workshop.path(&name);
         let readme = fs::read_to_string(folder.join("README.md")).unwrap();
         readme.assert_contains(&format!("--type {name}"));
         let configuration = fs::read_to_string(folder.join("keywright.toml")).unwrap();
@@ -453,14 +438,13 @@ fn invalid_name_language_or_kind_is_rejected() {
 #[test]
 fn existing_folder_is_not_overwritten() {
     let workshop = Workshop::with(&[]);
-    let new = ["new", "token", "--lang", "python"];
-    workshop.plugin(&new).expect(0);
+    workshop.created("token", "python");
     workshop.write("token/plugin.py", "mine");
     for language in ["c", "python"] {
         let line = format!("new token --lang {language}");
         workshop.fails(&line, 1, "creating the project: token already exists");
     }
-    let folder = workshop.0.path().join("token");
-    assert_eq!(fs::read(folder.join("plugin.py")).unwrap(), b"mine");
-    assert!(!folder.join("plugin.c").exists());
+    let source = fs::read(workshop.path("token/plugin.py"));
+    assert_eq!(source.unwrap(), b"mine");
+    assert!(!workshop.path("token/plugin.c").exists());
 }

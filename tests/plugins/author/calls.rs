@@ -3,29 +3,20 @@
 use keywright_harness::{Commanded, Text};
 use serde_json::{Value, json};
 
-use super::Workshop;
+use super::{Workshop, test::faults};
 
 /// Returns a component, a call in the form of a test vector, and the name of its result.
 fn calls() -> Vec<(&'static str, Value, &'static str)> {
+    let user = json!({"accept": {"username": "ada", "password": "hunter2"}});
+    let recovery = json!({"recover": {"value": {}, "parameters": {}}});
+    let document = json!({"s": [{"credentials": {"credhub-ref": "((/b))"}}]});
     vec![
         ("password", json!({"parameters": {"length": 9}}), "value"),
         ("svid", json!({"parameters": {"ca": "/any"}}), "value"),
-        (
-            "user",
-            json!({"accept": {"username": "ada", "password": "hunter2"}}),
-            "value",
-        ),
+        ("user", user, "value"),
         ("password", json!({"accept": "hunter2"}), "value"),
-        (
-            "ed25519",
-            json!({"recover": {"value": {}, "parameters": {}}}),
-            "recovered",
-        ),
-        (
-            "interpolation",
-            json!({"document": {"s": [{"credentials": {"credhub-ref": "((/b))"}}]}}),
-            "references",
-        ),
+        ("ed25519", recovery, "recovered"),
+        ("interpolation", json!({"document": document}), "references"),
     ]
 }
 
@@ -83,21 +74,12 @@ impl Workshop {
     /// Tests a component with vectors, and returns their faults.
     fn faults_of(&self, file: &str, vectors: &Value) -> Vec<String> {
         self.write("vectors.json", vectors.to_string());
-        let run = self.plugin(&[
-            "test",
-            file,
-            "--vectors",
-            "vectors.json",
-            "--output",
-            "json",
-        ]);
-        let tested = run.json();
-        let checks = tested["checks"].as_array().unwrap().iter();
-        let checks =
-            checks.map(|check| (check["claim"].as_str().unwrap(), check["fault"].as_str()));
-        checks
-            .filter(|(claim, _)| claim.starts_with("test vector "))
-            .filter_map(|(claim, fault)| Some(format!("{claim}: {}", fault?)))
+        let line = format!("test {file} --vectors vectors.json --output json");
+        let tested = self.plugin(&line).json();
+        let faults = faults(&tested).into_iter();
+        let of_vectors = faults.filter(|(claim, _)| claim.starts_with("test vector "));
+        of_vectors
+            .map(|(claim, fault)| format!("{claim}: {fault}"))
             .collect()
     }
 }
@@ -218,12 +200,9 @@ fn call_of_another_kind_of_plugin_is_refused() {
     let workshop = Workshop::with(&["interpolation", "password", "user"]);
     let resolver = "the component is a resolver; pass the document";
     let recoverer = "the component does not export recoverer";
+    let generator = "the component is a generator; omit --document";
     for (arguments, status, reported) in [
-        (
-            "password.wasm --document {}",
-            1,
-            "the component is a generator; omit --document",
-        ),
+        ("password.wasm --document {}", 1, generator),
         ("interpolation.wasm", 1, resolver),
         ("interpolation.wasm --set 1", 1, resolver),
         ("password.wasm --recover 1", 1, recoverer),
@@ -233,10 +212,8 @@ fn call_of_another_kind_of_plugin_is_refused() {
         workshop.fails(&format!("run {arguments}"), status, reported);
     }
     let value = r#"{"username": "a", "password": "hunter2"}"#;
-    let hidden = workshop
-        .plugin(&["run", "user.wasm", "--set", value])
-        .expect(0);
-    hidden.output.assert_lacks("hunter2");
+    let hidden = workshop.plugin(&["run", "user.wasm", "--set", value]);
+    hidden.expect(0).output.assert_lacks("hunter2");
 }
 
 /// `svid` generates no value without an issuer.
@@ -246,9 +223,7 @@ fn issued_generator_is_signed_by_a_ca_for_tests() {
     let tested = workshop.json(&["test", "svid.wasm", "--against", "svid.wasm"], 0);
     let requests = &tested["upgrade"]["requests"];
     assert!(requests[0]["parameters"]["ca"].is_string(), "{tested:#}");
-    workshop
-        .plugin(&["bench", "svid.wasm", "--calls", "2"])
-        .expect(0);
+    workshop.plugin("bench svid.wasm --calls 2").expect(0);
 
     let parameters = r#"{"ca": "/any", "duration": 9}"#;
     let arguments = ["run", "svid.wasm", "--reveal", "--parameters", parameters];
@@ -256,9 +231,9 @@ fn issued_generator_is_signed_by_a_ca_for_tests() {
     for (field, file) in [("bundle", "ca.pem"), ("x509_svid", "svid.pem")] {
         workshop.write(file, value[field].as_str().unwrap());
     }
-    let path = |file| workshop.0.path().join(file).display().to_string();
-    let (ca, svid) = (path("ca.pem"), path("svid.pem"));
-    Commanded::run("openssl", &["verify", "-CAfile", &ca, &svid], "").expect(0);
+    let folder = workshop.0.path().display();
+    let verify = format!("verify -CAfile {folder}/ca.pem {folder}/svid.pem");
+    Commanded::run("openssl", &verify, "").expect(0);
     let other = workshop.json(&arguments, 0)["value"].take();
     assert_eq!(other["bundle"], value["bundle"]);
     assert_ne!(other["x509_svid"], value["x509_svid"]);

@@ -129,9 +129,8 @@ fn failures_are_shown_as_in_the_golden_files() {
             continue;
         }
         let component = failing_guest(&workshop, language, file, after, mistakes);
-        let kinds = KINDS
-            .iter()
-            .filter(|(_, _, languages)| languages.contains(&language));
+        let kinds = KINDS.iter();
+        let kinds = kinds.filter(|(_, _, languages)| languages.contains(&language));
         let check = |kind: &str, shown: &str| {
             shown.assert_lacks("hunter2");
             let golden = workspace().join(format!("tests/golden/exceptions/{language}-{kind}.txt"));
@@ -161,18 +160,12 @@ fn failing_guest(
     mistakes: &str,
 ) -> String {
     let name = format!("failing-{language}");
-    workshop
-        .plugin(&["new", &name, "--lang", language])
-        .expect(0);
-    let source = workshop.0.path().join(&name).join(file);
-    let text = fs::read_to_string(&source).unwrap();
-    let (before, rest) = text.split_once(after).unwrap();
-    let mut text = format!("{before}{after}{mistakes}{rest}");
+    workshop.created(&name, language);
+    let source = format!("{name}/{file}");
+    workshop.edit(&source, after, &format!("{after}{mistakes}"));
     for (_, from, to) in IMPORTS.iter().filter(|(name, ..)| *name == language) {
-        text.assert_contains(from);
-        text = text.replacen(from, to, 1);
+        workshop.edit(&source, from, to);
     }
-    fs::write(&source, text).unwrap();
     workshop.with_toolchains(&["build", &name]).expect(0);
     format!("{name}/{name}.wasm")
 }
@@ -195,10 +188,6 @@ fn assert_golden(golden: &Path, shown: &str, refreshes: bool) {
         fs::write(golden, shown).unwrap();
     }
     let expected = fs::read_to_string(golden).unwrap_or_default();
-    assert_eq!(
-        shown,
-        expected,
-        "{}: run `cargo xtask golden` if the change is intended",
-        golden.display()
-    );
+    let hint = "run `cargo xtask golden` if the change is intended";
+    assert_eq!(shown, expected, "{}: {hint}", golden.display());
 }

@@ -18,10 +18,10 @@ impl Workshop {
             return None;
         }
         let name = format!("{kind}-in-{language}");
-        self.plugin(&["new", &name, "--lang", language, "--kind", kind])
-            .expect(0);
+        let line = format!("new {name} --lang {language} --kind {kind}");
+        self.plugin(&line).expect(0);
         self.with_toolchains(&["build", &name]).expect(0);
-        let configuration = self.0.path().join(&name).join("keywright.toml");
+        let configuration = self.path(&name).join("keywright.toml");
         let parent = format!("component = \"{}/", self.0.path().display());
         let section = fs::read_to_string(configuration).unwrap();
         Some(section.replace("component = \"", &parent))
@@ -75,9 +75,7 @@ async fn issued_generator_is_signed_by_a_ca_of_a_server() {
         assert_eq!(has_same_key, language == LANGUAGE_WITH_CALLERS_KEY);
         assert_is_signed(&workshop, &again, &key(&again));
         let refused = server.generate(&name, &credential_type, parameters("app.example.org"));
-        let error = refused.await.expect(400).error();
-        let expected = "common_name must end in ";
-        error.assert_contains(expected);
+        refused.await.expect_error(400, "common_name must end in ");
     }
 }
 
@@ -86,11 +84,9 @@ const LANGUAGE_WITH_CALLERS_KEY: &str = "c";
 
 /// Returns a private key in PEM, and its public key as base64.
 fn key_of_a_caller() -> (String, String) {
-    let run = |arguments: &[&str], input: &str| {
-        Commanded::run("openssl", arguments, input).expect(0).output
-    };
-    let key = run(&["genpkey", "-algorithm", "ed25519"], "");
-    let public_key = run(&["pkey", "-pubout"], &key);
+    let run = |line, input: &str| Commanded::run("openssl", line, input).expect(0).output;
+    let key = run("genpkey -algorithm ed25519", "");
+    let public_key = run("pkey -pubout", &key);
     let lines = public_key.lines().filter(|line| !line.starts_with('-'));
     let public_key = lines.collect();
     (key, public_key)
@@ -102,21 +98,13 @@ fn assert_is_signed(workshop: &Workshop, value: &Value, key: &str) {
         workshop.write(file, value[field].as_str().unwrap());
     }
     workshop.write("key.pem", key);
-    let path = |file: &str| workshop.0.path().join(file).to_str().unwrap().to_owned();
-    let [ca, certificate, key] = ["ca.pem", "certificate.pem", "key.pem"].map(path);
-    let run = |arguments: &[&str]| Commanded::run("openssl", arguments, "").expect(0).output;
-    run(&[
-        "verify",
-        "-purpose",
-        "sslserver",
-        "-verify_hostname",
-        "app.example.com",
-        "-CAfile",
-        &ca,
-        &certificate,
-    ]);
-    let of_certificate = run(&["x509", "-in", &certificate, "-noout", "-pubkey"]);
-    let of_key = run(&["pkey", "-in", &key, "-pubout"]);
+    let folder = workshop.0.path().display();
+    let run = |line: String| Commanded::run("openssl", &line, "").expect(0).output;
+    run(format!(
+        "verify -purpose sslserver -verify_hostname app.example.com -CAfile {folder}/ca.pem {folder}/certificate.pem"
+    ));
+    let of_certificate = run(format!("x509 -in {folder}/certificate.pem -noout -pubkey"));
+    let of_key = run(format!("pkey -in {folder}/key.pem -pubout"));
     assert_eq!(of_certificate, of_key);
 }
 
@@ -130,8 +118,8 @@ async fn resolver_from_template_finds_references() {
         let file = format!("resolver-in-{language}/resolver-in-{language}.wasm");
         let tested = workshop.plugin(&["test", &file]).expect(0).output;
         tested.assert_contains("test vector 3");
-        let server =
-            Server::start_with(&Options::default().without_plugins().extra(&section)).await;
+        let options = |section| Options::default().without_plugins().extra(section);
+        let server = Server::start_with(&options(&section)).await;
         let value = json!({"user": "ada"});
         server.stored("/database", "json", value.clone()).await;
         let interpolate = async |document| server.post("/api/v1/interpolate", document).await;
@@ -143,14 +131,13 @@ async fn resolver_from_template_finds_references() {
         let request = server.authorized(Method::POST, "/api/v1/interpolate");
         let interpolated = server.send(request.body(escaped)).await.expect(200).json();
         assert_eq!(interpolated, json!({"\u{1f600}\u{e9}\"\n": value}));
-        let refused = interpolate(json!({"a": "(())"})).await.expect(400).error();
-        refused.assert_contains("the reference (()) has no name");
+        let refused = interpolate(json!({"a": "(())"})).await;
+        refused.expect_error(400, "the reference (()) has no name");
         server.stop().await;
 
         let section = format!("{section}settings = {{ unknown = 1 }}\n");
-        let refusal = Server::refusal(&Options::default().without_plugins().extra(&section));
-        let expected = "invalid settings: unknown is unknown";
-        refusal.assert_contains(expected);
+        let refusal = Server::refusal(&options(&section));
+        refusal.assert_contains("invalid settings: unknown is unknown");
     }
 }
 
@@ -158,44 +145,22 @@ async fn resolver_from_template_finds_references() {
 #[test]
 fn javascript_does_not_return_a_borrowed_ca() {
     let workshop = Workshop::with(&[]);
-    let new = ["new", "issued", "--lang", "js", "--kind", "issued"];
-    let refused = workshop.plugin(&new).expect(1).errors;
     let reason = "components of jco's QuickJS do not return the CA that they borrow";
-    refused.assert_contains(reason);
+    workshop.fails("new issued --lang js --kind issued", 1, reason);
     if !has_tools("js") {
         return;
     }
-    workshop
-        .plugin(&["new", "issued", "--lang", "js"])
-        .expect(0);
-    let folder = workshop.0.path().join("issued");
-    for (file, from, to) in [
-        (
-            "wit/plugin.wit",
-            "generator-plugin",
-            "issued-generator-plugin",
-        ),
-        (
-            "plugin.js",
-            "export const generator",
-            "export const issuedGenerator",
-        ),
-        (
-            "plugin.js",
-            "entropyBitsMin",
-            "issuerParameter: 'ca', entropyBitsMin",
-        ),
-        (
-            "plugin.js",
-            "properties: {",
-            "properties: { ca: { type: 'string' },",
-        ),
+    workshop.created("issued", "js");
+    let world = ("generator-plugin", "issued-generator-plugin");
+    workshop.edit("issued/wit/plugin.wit", world.0, world.1);
+    for (from, to) in [
+        ("export const generator", "export const issuedGenerator"),
+        ("entropyBitsMin", "issuerParameter: 'ca', entropyBitsMin"),
+        ("properties: {", "properties: { ca: { type: 'string' },"),
     ] {
-        let text = fs::read_to_string(folder.join(file)).unwrap();
-        text.assert_contains(from);
-        fs::write(folder.join(file), text.replacen(from, to, 1)).unwrap();
+        workshop.edit("issued/plugin.js", from, to);
     }
-    workshop.with_toolchains(&["build", "issued"]).expect(0);
+    workshop.with_toolchains("build issued").expect(0);
     for (parameters, status) in [("{}", 0), (r#"{"ca": "/ca"}"#, 1)] {
         let arguments = ["run", "issued/issued.wasm", "--parameters", parameters];
         let errors = workshop.plugin(&arguments).expect(status).errors;
@@ -227,9 +192,8 @@ fn failures_of_templates_are_reported() {
             workshop.fails(&line, 1, expected);
         }
         let settings = r#"{"length_max": 32}"#;
-        workshop
-            .plugin(&["run", &file, "--settings", settings])
-            .expect(0);
+        let run = ["run", &file, "--settings", settings];
+        workshop.plugin(&run).expect(0);
     }
 }
 
@@ -239,9 +203,7 @@ fn javascript_has_text_encoder_and_decoder() {
     if !has_tools("js") {
         return;
     }
-    workshop.plugin(&["new", "text", "--lang", "js"]).expect(0);
-    let source = workshop.0.path().join("text/plugin.js");
-    let text = fs::read_to_string(&source).unwrap();
+    workshop.created("text", "js");
     let start = "function makeValue(parameters, settings) {\n";
     let calls = r"
   const utf8 = new TextEncoder().encode('\ufeffé€😀\ud800');
@@ -253,14 +215,12 @@ fn javascript_has_text_encoder_and_decoder() {
   note(streaming.decode(utf8.subarray(3, 4), { stream: true }) + streaming.decode(utf8.subarray(4, 5)));
   new TextDecoder('utf-8', { fatal: true }).decode(Uint8Array.of(0xc0));
 ";
-    fs::write(&source, text.replacen(start, &format!("{start}{calls}"), 1)).unwrap();
-    workshop.with_toolchains(&["build", "text"]).expect(0);
-    let run = workshop.plugin(&["run", "text/text.wasm"]).expect(1);
-    let notes: Vec<&str> = run
-        .errors
-        .lines()
-        .filter_map(|line| line.strip_prefix("note (generate): "))
-        .collect();
+    workshop.edit("text/plugin.js", start, &format!("{start}{calls}"));
+    workshop.with_toolchains("build text").expect(0);
+    let run = workshop.plugin("run text/text.wasm").expect(1);
+    let lines = run.errors.lines();
+    let notes = lines.filter_map(|line| line.strip_prefix("note (generate): "));
+    let notes: Vec<&str> = notes.collect();
     let expected = [
         "239,187,191,195,169,226,130,172,240,159,152,128,239,191,189",
         "é€😀\u{fffd}",
@@ -276,18 +236,11 @@ fn javascript_has_text_encoder_and_decoder() {
 fn unsupported_modules_and_schema_keywords_are_reported() {
     let workshop = Workshop::with(&[]);
     if has_tools("python") {
-        workshop
-            .plugin(&["new", "native", "--lang", "python"])
-            .expect(0);
-        let source = workshop.0.path().join("native/plugin.py");
-        let text = fs::read_to_string(&source).unwrap();
-        fs::write(
-            &source,
-            text.replacen("import json\n", "import json\nimport numeric\n", 1),
-        )
-        .unwrap();
+        workshop.created("native", "python");
+        let import = "import json\nimport numeric\n";
+        workshop.edit("native/plugin.py", "import json\n", import);
         workshop.write("native/numeric.py", "from _numeric_core import add\n");
-        let failed = workshop.with_toolchains(&["build", "native"]).expect(1);
+        let failed = workshop.with_toolchains("build native").expect(1);
         let lines: Vec<&str> = failed.errors.lines().collect();
         let [call, error] = lines[..] else {
             panic!("{failed:#?}");
@@ -297,13 +250,11 @@ fn unsupported_modules_and_schema_keywords_are_reported() {
         error.assert_contains(expected);
     }
     if has_tools("c") {
-        workshop.plugin(&["new", "dated", "--lang", "c"]).expect(0);
-        let source = workshop.0.path().join("dated/plugin.c");
-        let text = fs::read_to_string(&source).unwrap();
+        workshop.created("dated", "c");
         let member = r#"\"type\": \"string\", "#;
         let with_format = format!(r#"{member}\"format\": \"uuid\", "#);
-        fs::write(&source, text.replacen(member, &with_format, 1)).unwrap();
-        let built = workshop.with_toolchains(&["build", "dated"]).expect(0);
+        workshop.edit("dated/plugin.c", member, &with_format);
+        let built = workshop.with_toolchains("build dated").expect(0);
         let expected = r#": the host ignores "format": "uuid" in a schema; use "pattern""#;
         built.errors.assert_contains(expected);
     }

@@ -8,9 +8,9 @@ mod test;
 mod upgrade;
 mod working;
 
-use std::fs;
+use std::{fs, path::PathBuf};
 
-use keywright_harness::{Commanded, Options, Server, Text, component, run_program};
+use keywright_harness::{Arguments, Commanded, Options, Server, Text, component, run_program};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -31,12 +31,25 @@ impl Workshop {
         fs::write(self.0.path().join(file), contents).unwrap();
     }
 
-    /// Runs `keywright plugin` in the folder.
-    fn plugin(&self, arguments: &[&str]) -> Commanded {
-        run_program(self.0.path(), &[&["plugin"], arguments].concat(), &[])
+    /// Returns the path of a file in the folder.
+    fn path(&self, file: &str) -> PathBuf {
+        self.0.path().join(file)
     }
 
-    /// Runs a command line of `keywright plugin` that must exit with this status and report this text.
+    /// Replaces the first occurrence of a text in a file.
+    fn edit(&self, file: &str, from: &str, to: &str) {
+        let text = fs::read_to_string(self.path(file)).unwrap();
+        text.assert_contains(from);
+        self.write(file, text.replacen(from, to, 1));
+    }
+
+    /// Runs a command of `keywright plugin` in the folder.
+    fn plugin(&self, arguments: &(impl Arguments + ?Sized)) -> Commanded {
+        let arguments = [&["plugin"], &arguments.list()[..]].concat();
+        run_program(self.0.path(), &arguments, &[])
+    }
+
+    /// Runs a command of `keywright plugin` that must exit with this status and report this text.
     #[track_caller]
     fn fails(&self, line: &str, status: i32, reported: &str) -> Commanded {
         let run = self.plugin(&words(line)).expect(status);
@@ -46,10 +59,9 @@ impl Workshop {
 
     /// Returns the JSON output of a command that must exit with this status.
     #[track_caller]
-    fn json(&self, arguments: &[&str], status: i32) -> Value {
-        let arguments = [arguments, &["--output", "json"]].concat();
-        let run = self.plugin(&arguments).expect(status);
-        run.json()
+    fn json(&self, arguments: &(impl Arguments + ?Sized), status: i32) -> Value {
+        let arguments = [&arguments.list()[..], &["--output", "json"]].concat();
+        self.plugin(&arguments).expect(status).json()
     }
 }
 
@@ -57,17 +69,14 @@ impl Workshop {
 #[test]
 fn examples_in_help_work() {
     let workshop = Workshop::with(&["interpolation", "wireguard"]);
-    workshop.write(
-        "wireguard-1.0.0.wasm",
-        fs::read(component("wireguard")).unwrap(),
-    );
+    let wireguard = fs::read(component("wireguard")).unwrap();
+    workshop.write("wireguard-1.0.0.wasm", wireguard);
     for verb in ["bench", "inspect", "run", "test"] {
         let help = workshop.plugin(&[verb, "--help"]).expect(0).output;
         let (_, examples) = help.split_once("Examples:\n").unwrap();
         let lines = examples.lines().map(str::trim);
-        let lines: Vec<&str> = lines
-            .filter(|line| line.starts_with("keywright "))
-            .collect();
+        let lines = lines.filter(|line| line.starts_with("keywright "));
+        let lines: Vec<&str> = lines.collect();
         assert!(!lines.is_empty(), "{help}");
         for line in lines {
             let run = workshop.plugin(&words(line)[2..]).expect(0);
@@ -98,11 +107,9 @@ fn file_that_is_not_a_component_is_reported() {
     let workshop = Workshop::with(&[]);
     workshop.write("module.wasm", b"\0asm\x01\0\0\0");
     for verb in ["bench", "inspect", "run", "test"] {
+        let absent = "loading absent.wasm: the file does not exist";
         for (file, reported) in [
-            (
-                "absent.wasm",
-                "loading absent.wasm: the file does not exist",
-            ),
+            ("absent.wasm", absent),
             (".", "loading .: it is a folder; name a component"),
             ("module.wasm", "convert it to a component"),
         ] {
@@ -130,18 +137,15 @@ fn words(line: &str) -> Vec<&str> {
 fn inspect_prints_the_description_and_imports_of_a_generator() {
     let workshop = Workshop::with(&["wireguard"]);
     let shown = workshop.json(&["inspect", "wireguard.wasm"], 0);
-    assert_eq!(shown["grants"], serde_json::json!(["random"]));
-    assert_eq!(
-        shown["imports"],
-        serde_json::json!(["wasi:random/random@0.2.0"])
-    );
+    assert_eq!(shown["grants"], json!(["random"]));
+    assert_eq!(shown["imports"], json!(["wasi:random/random@0.2.0"]));
     assert_eq!(shown["interface_version"], "0.2.0");
     assert_eq!(shown["generator"]["credential_type"], "wireguard");
     assert_eq!(shown["generator"]["entropy_bits_min"], 251);
     assert_eq!(shown["generator"]["parameters_schema"]["type"], "object");
     assert_eq!(shown["sha256"].as_str().unwrap().len(), 64);
-    let bytes = std::fs::metadata(keywright_harness::component("wireguard")).unwrap();
-    assert_eq!(shown["bytes"], bytes.len());
+    let file = fs::metadata(component("wireguard")).unwrap();
+    assert_eq!(shown["bytes"], file.len());
 }
 
 #[test]
@@ -178,23 +182,18 @@ fn invalid_settings_are_refused_and_inspect_prints_their_schema() {
 
 #[test]
 fn inspect_prints_the_interface_version() {
-    let workshop = Workshop::with(&[
-        "current-issued",
-        "interpolation",
-        "released-0-1-0-generator",
-        "released-0-1-0-issued",
-        "released-0-1-0-resolver",
-    ]);
-    for (file, version) in [
-        ("current-issued.wasm", "0.2.0"),
-        ("interpolation.wasm", "0.2.0"),
-        ("released-0-1-0-generator.wasm", "0.1.0"),
-        ("released-0-1-0-issued.wasm", "0.1.0"),
-        ("released-0-1-0-resolver.wasm", "0.1.0"),
+    for (name, version) in [
+        ("current-issued", "0.2.0"),
+        ("interpolation", "0.2.0"),
+        ("released-0-1-0-generator", "0.1.0"),
+        ("released-0-1-0-issued", "0.1.0"),
+        ("released-0-1-0-resolver", "0.1.0"),
     ] {
-        let shown = workshop.json(&["inspect", file], 0);
-        assert_eq!(shown["interface_version"], version, "{file}");
-        let table = workshop.plugin(&["inspect", file]).expect(0).output;
+        let workshop = Workshop::with(&[name]);
+        let inspect = format!("inspect {name}.wasm");
+        let shown = workshop.json(&inspect, 0);
+        assert_eq!(shown["interface_version"], version, "{name}");
+        let table = workshop.plugin(&inspect).expect(0).output;
         table.assert_contains(&format!("built for    {version}\n"));
     }
 }
@@ -205,27 +204,18 @@ fn inspect_prints_all_versions_of_a_mixed_component() {
     let exporting = |interfaces: [&str; 2]| {
         let exports = interfaces
             .map(|interface| format!(r#"(export "keywright:{interface}" (instance $empty))"#));
-        wat::parse_str(format!(
-            "(component (instance $empty) {})",
-            exports.join(" ")
-        ))
-        .unwrap()
+        let exports = exports.join(" ");
+        wat::parse_str(format!("(component (instance $empty) {exports})")).unwrap()
     };
-    for (file, interfaces) in [
-        (
-            "a.wasm",
-            ["generator/descriptor@0.1.0", "generator/generator@0.2.0"],
-        ),
-        (
-            "b.wasm",
-            [
-                "interpolation/resolver@0.1.0",
-                "interpolation/resolver@0.2.0",
-            ],
-        ),
+    for interfaces in [
+        ["generator/descriptor@0.1.0", "generator/generator@0.2.0"],
+        [
+            "interpolation/resolver@0.1.0",
+            "interpolation/resolver@0.2.0",
+        ],
     ] {
-        workshop.write(file, exporting(interfaces));
-        let shown = workshop.json(&["inspect", file], 3);
+        workshop.write("mixed.wasm", exporting(interfaces));
+        let shown = workshop.json("inspect mixed.wasm", 3);
         assert_eq!(shown["interface_version"], "0.1.0, 0.2.0");
         let refusal = shown["refusal"].as_str().unwrap();
         let words = "it mixes interfaces of the versions 0.1.0 and 0.2.0";
@@ -238,10 +228,8 @@ fn inspect_prints_a_resolver() {
     let workshop = Workshop::with(&["interpolation"]);
     let shown = workshop.json(&["inspect", "interpolation.wasm"], 0);
     assert_eq!(shown["is_resolver"], true);
-    assert_eq!(shown["generator"], serde_json::Value::Null);
-    let table = workshop
-        .plugin(&["inspect", "interpolation.wasm"])
-        .expect(0);
+    assert_eq!(shown["generator"], Value::Null);
+    let table = workshop.plugin("inspect interpolation.wasm").expect(0);
     table.output.assert_contains("[resolver]");
 }
 
@@ -250,16 +238,14 @@ async fn configuration_printed_by_inspect_works_in_a_server() {
     let workshop = Workshop::with(&["hostile", "wireguard"]);
     let mut options = Options::default().without_plugins();
     for name in ["hostile", "wireguard"] {
-        let file = workshop.0.path().join(format!("{name}.wasm"));
-        let inspected = workshop.plugin(&["inspect", file.to_str().unwrap()]);
+        let file = workshop.path(&format!("{name}.wasm"));
+        let inspected = workshop.plugin(&format!("inspect {}", file.display()));
         let shown = inspected.expect(0).output;
         let (_, section) = shown.split_once("\n\n").unwrap();
         options = options.extra(section);
     }
     let server = Server::start_with(&options).await;
-    server
-        .generated("/a", "wireguard", serde_json::json!({}))
-        .await;
+    server.generated("/a", "wireguard", json!({})).await;
 }
 
 #[test]
@@ -272,7 +258,7 @@ fn inspect_prints_why_a_component_cannot_be_loaded() {
         (export "keywright:generator/generator@0.2.0" (instance $empty))
     )"#;
     workshop.write("clock.wasm", wat::parse_str(text).unwrap());
-    let shown = workshop.json(&["inspect", "clock.wasm"], 3);
+    let shown = workshop.json("inspect clock.wasm", 3);
     let reason = "it imports wasi:clocks/wall-clock@0.2.0, which this server does not provide";
     let refusal = shown["refusal"].as_str().unwrap();
     refusal.assert_contains(reason);
@@ -294,8 +280,8 @@ fn run_prints_secrets_only_with_reveal() {
     let hidden = workshop.plugin(&["run", "password.wasm"]).expect(0);
     assert_eq!(hidden.output, "\"[redacted]\"\n");
     let line = r#"run password.wasm --reveal --parameters '{"length": 7}'"#;
-    let shown = workshop.plugin(&words(line));
-    assert_eq!(shown.expect(0).output.len(), 7 + "\"\"\n".len());
+    let shown = workshop.plugin(&words(line)).expect(0).output;
+    assert_eq!(shown.len(), 7 + "\"\"\n".len());
 }
 
 #[test]
@@ -340,11 +326,8 @@ fn bench_reports_the_times_of_calls() {
         assert!(micros(what, "p50_us") > 0.0);
         assert!(micros(what, "p50_us") <= micros(what, "p99_us"));
     }
-    let table = workshop
-        .plugin(&["bench", "wireguard.wasm"])
-        .expect(0)
-        .output;
-    table.assert_contains("overhead of a call");
+    let table = workshop.plugin("bench wireguard.wasm").expect(0);
+    table.output.assert_contains("overhead of a call");
 }
 
 #[test]
@@ -354,10 +337,8 @@ fn bench_measures_a_resolver() {
     for given in [&[][..], &["--document", document]] {
         let arguments = [&["bench", "interpolation.wasm", "--calls", "5"], given].concat();
         let measured = workshop.json(&arguments, 0);
-        assert!(
-            measured["call"]["p50_us"].as_f64().unwrap() > 0.0,
-            "{measured}"
-        );
+        let microseconds = measured["call"]["p50_us"].as_f64();
+        assert!(microseconds > Some(0.0), "{measured}");
         let table = workshop.plugin(&arguments).expect(0).output;
         table.assert_contains("finding references in a new instance");
     }
@@ -368,8 +349,9 @@ fn bench_measures_a_resolver() {
 #[test]
 fn bench_uses_the_example_for_required_parameters() {
     let workshop = Workshop::with(&["certificate"]);
-    let arguments = ["bench", "certificate.wasm", "--calls", "1"];
-    workshop.plugin(&arguments).expect(0);
+    workshop
+        .plugin("bench certificate.wasm --calls 1")
+        .expect(0);
 }
 
 #[test]

@@ -6,17 +6,11 @@ use serde_json::{Value, json};
 use super::Workshop;
 
 /// Returns the failed checks with their reasons.
-fn faults(tested: &Value) -> Vec<(&str, &str)> {
+pub(super) fn faults(tested: &Value) -> Vec<(&str, &str)> {
     let checks = tested["checks"].as_array().unwrap().iter();
-    let failed = checks.filter(|check| !check["fault"].is_null());
-    failed
-        .map(|check| {
-            (
-                check["claim"].as_str().unwrap(),
-                check["fault"].as_str().unwrap(),
-            )
-        })
-        .collect()
+    let failed =
+        checks.filter_map(|check| Some((check["claim"].as_str()?, check["fault"].as_str()?)));
+    failed.collect()
 }
 
 #[test]
@@ -64,9 +58,8 @@ fn every_kind_of_weak_randomness_is_detected() {
         );
     }
     let settings = r#"{"breaks": "biased"}"#;
-    let table = workshop
-        .plugin(&["test", "careless.wasm", "--settings", settings])
-        .expect(3);
+    let table = ["test", "careless.wasm", "--settings", settings];
+    let table = workshop.plugin(&table).expect(3);
     let failed = "FAILED  its values are random, with at least 128 bits: ";
     table.output.assert_contains(failed);
 }
@@ -92,12 +85,8 @@ fn faults_other_than_weak_randomness_are_detected() {
         let settings = settings.to_string();
         let tested = workshop.json(&["test", "hostile.wasm", "--settings", &settings], 3);
         let found = faults(&tested);
-        assert!(
-            found
-                .iter()
-                .any(|(what, why)| *what == claim && why.contains(reason)),
-            "{claim}: {found:#?}"
-        );
+        let is_found = |(what, why): &(&str, &str)| *what == claim && why.contains(reason);
+        assert!(found.iter().any(is_found), "{claim}: {found:#?}");
     }
 }
 
@@ -190,11 +179,8 @@ fn malformed_test_vectors_are_reported() {
     run.errors.assert_contains("wireguard.vectors.json");
     run.errors.assert_contains("expected");
     workshop.write("wireguard.vectors.json", r#"[{"parameters": 5}]"#);
-    workshop.fails(
-        "test wireguard.wasm",
-        1,
-        "parameters: must be a JSON object",
-    );
+    let reported = "parameters: must be a JSON object";
+    workshop.fails("test wireguard.wasm", 1, reported);
     let line = "test wireguard.wasm --vectors absent.json";
     workshop.fails(line, 1, "absent.json");
 }
@@ -254,11 +240,8 @@ fn notes_of_a_failing_call_are_printed() {
     let workshop = Workshop::with(&["hostile"]);
     let settings = settings("note-and-trap");
     let run = workshop.plugin(&["run", "hostile.wasm", "--settings", &settings]);
-    let run = run.expect(1);
-    assert!(
-        run.errors.starts_with("note (generate): hunter2\n"),
-        "{run:#?}"
-    );
+    let errors = run.expect(1).errors;
+    assert!(errors.starts_with("note (generate): hunter2\n"), "{errors}");
 }
 
 #[test]
@@ -279,11 +262,9 @@ fn plugin_test_prints_notes_and_plugin_bench_does_not() {
 async fn server_discards_notes() {
     for (behaviour, status) in [("note", 200), ("note-and-trap", 500)] {
         let options = Options::default().without_plugins();
-        let server =
-            Server::start_with(&options.hostile("", &format!("generate = \"{behaviour}\""))).await;
-        let response = server
-            .generate("/a", "hostile", serde_json::json!({}))
-            .await;
+        let options = options.hostile("", &format!("generate = \"{behaviour}\""));
+        let server = Server::start_with(&options).await;
+        let response = server.generate("/a", "hostile", json!({})).await;
         let response = response.expect(status);
         // The log has the most detailed level.
         for expected in [response.body, server.log(), server.audit_trail()] {

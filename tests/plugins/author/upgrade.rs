@@ -83,10 +83,8 @@ async fn incompatible_release_is_reported() {
         "converge-set",
         "regenerate-set",
     ] {
-        assert!(
-            observed.contains(&(operation, "failed")),
-            "{operation}: {observed:#?}"
-        );
+        let has_failed = observed.contains(&(operation, "failed"));
+        assert!(has_failed, "{operation}: {observed:#?}");
     }
     assert!(observed.contains(&("converge", "same")), "{observed:?}");
 }
@@ -99,10 +97,8 @@ async fn is_as_predicted<'c>(
     compared: &'c Value,
 ) -> Vec<(&'c str, &'static str)> {
     let options = |version| {
-        let component = workshop.release(version);
-        Options::default()
-            .without_plugins()
-            .random_generator(TYPE, &component)
+        let options = Options::default().without_plugins();
+        options.random_generator(TYPE, &workshop.release(version))
     };
     let server = Server::start_with(&options("1.0.0")).await;
     let mut stored = Vec::new();
@@ -119,15 +115,9 @@ async fn is_as_predicted<'c>(
     let mut observed = Vec::new();
     for credential in stored {
         let outcome = credential.outcome(&server).await;
-        let Stored {
-            parameters,
-            prediction,
-            ..
-        } = credential;
-        assert_eq!(
-            outcome, prediction["outcome"],
-            "{parameters}: {prediction:#}"
-        );
+        let (parameters, prediction) = (credential.parameters, credential.prediction);
+        let expected = &prediction["outcome"];
+        assert_eq!(outcome, expected, "{parameters}: {prediction:#}");
         observed.push((prediction["operation"].as_str().unwrap(), outcome));
     }
     assert!(observed.len() >= 30, "{observed:#?}");
@@ -232,11 +222,9 @@ fn other_builds_of_shipped_plugins_are_compatible() {
         let workshop = Workshop::with(&[name]);
         let file = format!("{name}.wasm");
         // A custom section, which changes only the digest.
-        let other = [
-            fs::read(component(name)).unwrap(),
-            b"\x00\x02\x01x".to_vec(),
-        ];
-        workshop.write("other.wasm", other.concat());
+        let built = fs::read(component(name)).unwrap();
+        let other = [&built[..], b"\x00\x02\x01x"].concat();
+        workshop.write("other.wasm", other);
         let tested = workshop.json(&["test", "other.wasm", "--against", &file], 0);
         let upgrade = &tested["upgrade"];
         assert_eq!(upgrade["verdict"], "compatible", "{upgrade:#}");
@@ -277,9 +265,8 @@ async fn release_without_a_setting_breaks_servers_that_use_it() {
         let options = |file: &str| {
             let section =
                 format!("component = {file:?}\ngrants = [\"random\"]\nsettings = {settings}");
-            Options::default()
-                .without_plugins()
-                .generator(TYPE, &section)
+            let options = Options::default().without_plugins();
+            options.generator(TYPE, &section)
         };
         let server = Server::start_with(&options(old)).await;
         let reloaded = server.reload_plugins(&options(new)).await;
