@@ -204,7 +204,7 @@ fn write_tls_files(directory: &Path, listen: &ListenAddress) -> Result<(), Start
         "127.0.0.1".to_owned(),
         "::1".to_owned(),
     ];
-    let host = listen.host();
+    let host = listen.host().to_owned();
     if !names.contains(&host) {
         names.push(host);
     }

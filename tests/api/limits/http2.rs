@@ -45,7 +45,7 @@ pub(super) fn window_update(bytes: u32, stream: u32) -> Vec<u8> {
     frame(WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes())
 }
 
-/// Returns the header of a frame with a request head of 16 KiB, without the head.
+/// Returns the header of a frame with a request head of 16,000 bytes, without the head.
 pub(super) fn unfinished_headers(stream: u32) -> Vec<u8> {
     let mut whole = frame(HEADERS, END_STREAM | END_HEADERS, stream, &[0; 16_000]);
     whole.truncate(9);

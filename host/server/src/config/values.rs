@@ -71,14 +71,8 @@ impl<const MIN: u64, const MAX: u64, const DEFAULT: u64> JsonSchema for Number<M
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct ListenAddress {
-    host: Host,
+    host: String,
     port: u16,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Host {
-    Ip(IpAddr),
-    Name(String),
 }
 
 /// A text is not an address to listen on.
@@ -90,24 +84,18 @@ pub(crate) struct ListenAddressError;
 
 impl ListenAddress {
     pub(crate) fn new(ip: IpAddr, port: u16) -> Self {
-        let host = Host::Ip(ip);
+        let host = ip.to_string();
         Self { host, port }
     }
 
     /// Returns the host as a certificate names it.
-    pub(crate) fn host(&self) -> String {
-        match &self.host {
-            Host::Ip(ip) => ip.to_string(),
-            Host::Name(name) => name.clone(),
-        }
+    pub(crate) fn host(&self) -> &str {
+        &self.host
     }
 
     /// Returns the IP address; `None` for a host name.
     pub(crate) fn ip(&self) -> Option<IpAddr> {
-        match &self.host {
-            Host::Ip(ip) => Some(*ip),
-            Host::Name(_) => None,
-        }
+        self.host.parse().ok()
     }
 
     pub(crate) fn port(&self) -> u16 {
@@ -116,12 +104,8 @@ impl ListenAddress {
 
     /// Returns all addresses, each once, in the order of the system's resolver. There is at least one.
     pub(crate) fn resolve(&self) -> io::Result<Vec<SocketAddr>> {
-        let name = match &self.host {
-            Host::Ip(ip) => return Ok(vec![SocketAddr::new(*ip, self.port)]),
-            Host::Name(name) => name,
-        };
         let mut addresses = Vec::new();
-        for address in (name.as_str(), self.port).to_socket_addrs()? {
+        for address in (self.host(), self.port).to_socket_addrs()? {
             if !addresses.contains(&address) {
                 addresses.push(address);
             }
@@ -162,7 +146,7 @@ impl FromStr for ListenAddress {
             return Err(ListenAddressError);
         }
         Ok(Self {
-            host: Host::Name(name.to_owned()),
+            host: name.to_owned(),
             port: port.parse().map_err(|_| ListenAddressError)?,
         })
     }
@@ -178,9 +162,9 @@ impl TryFrom<String> for ListenAddress {
 
 impl fmt::Display for ListenAddress {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.host {
-            Host::Ip(ip) => SocketAddr::new(*ip, self.port).fmt(formatter),
-            Host::Name(name) => write!(formatter, "{name}:{}", self.port),
+        match self.ip() {
+            Some(ip) => SocketAddr::new(ip, self.port).fmt(formatter),
+            None => write!(formatter, "{}:{}", self.host, self.port),
         }
     }
 }

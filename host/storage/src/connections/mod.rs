@@ -172,15 +172,8 @@ mod tests {
         statement::{built_statement, statement},
     };
 
-    /// Opens a pool of one connection to a new PostgreSQL database, whose URL is also returned. `None` without a server. `wait_max`
+    /// Opens a pool of connections to a new PostgreSQL database, whose URL is also returned. `None` without a server. `wait_max`
     /// limits each statement.
-    async fn one_connection_to_postgres(
-        wait_max: Duration,
-    ) -> Option<(String, PostgresConnections)> {
-        connections_to_postgres(1, wait_max).await
-    }
-
-    /// Like [`one_connection_to_postgres`], with another number of connections.
     async fn connections_to_postgres(
         connections_max: u32,
         wait_max: Duration,
@@ -198,12 +191,7 @@ mod tests {
         Some((url, connections))
     }
 
-    /// Opens a pool of one connection to a file in this folder.
-    async fn one_reader(folder: &TempDir, wait_max: Duration) -> SqliteReaders {
-        readers(folder, 1, wait_max).await
-    }
-
-    /// Like [`one_reader`], with another number of connections.
+    /// Opens a pool of connections to a file in this folder.
     async fn readers(folder: &TempDir, connections_max: u32, wait_max: Duration) -> SqliteReaders {
         let settings = SqliteSettings {
             path: folder.path().join("test.sqlite"),
@@ -224,7 +212,7 @@ mod tests {
     #[tokio::test]
     async fn check_outs_are_limited_and_refused_after_closing() {
         let folder = tempfile::tempdir().unwrap();
-        let readers = one_reader(&folder, Duration::from_millis(50)).await;
+        let readers = readers(&folder, 1, Duration::from_millis(50)).await;
         let first = readers.check_out().await.unwrap();
         let outcome = readers.check_out().await;
         assert!(matches!(outcome, Err(sqlx::Error::PoolTimedOut)));
@@ -238,7 +226,7 @@ mod tests {
     #[tokio::test]
     async fn occupancy_counts_connections_in_use_and_reads_that_wait() {
         let folder = tempfile::tempdir().unwrap();
-        let readers = one_reader(&folder, LONG).await;
+        let readers = readers(&folder, 1, LONG).await;
         let occupancy = |in_use, idle, waiting| PoolOccupancy {
             connections_max: 1,
             in_use,
@@ -258,7 +246,7 @@ mod tests {
     #[tokio::test]
     async fn dropping_a_long_read_interrupts_it() {
         let folder = tempfile::tempdir().unwrap();
-        let connections = Connections::Sqlite(one_reader(&folder, LONG).await);
+        let connections = Connections::Sqlite(readers(&folder, 1, LONG).await);
         for pause in [Duration::ZERO, Duration::from_millis(50)] {
             let reading = connections.fetch_all(statement(ENDLESS));
             assert!(tokio::time::timeout(pause, reading).await.is_err());
@@ -325,7 +313,7 @@ mod tests {
     #[tokio::test]
     async fn rows_arrive_in_order_until_the_receiver_stops() {
         let folder = tempfile::tempdir().unwrap();
-        let connections = Connections::Sqlite(one_reader(&folder, LONG).await);
+        let connections = Connections::Sqlite(readers(&folder, 1, LONG).await);
         let counting = |end| {
             format!(
                 "with recursive n (i) as (select 1 union all select i + 1 from n {end}) select i from n"
@@ -350,7 +338,7 @@ mod tests {
     #[tokio::test]
     async fn a_snapshot_lasts_until_its_reads_end() {
         let folder = tempfile::tempdir().unwrap();
-        let readers = one_reader(&folder, LONG).await;
+        let readers = readers(&folder, 1, LONG).await;
         let writer = SqliteConnection::open(&SqliteSettings {
             path: folder.path().join("test.sqlite"),
             is_read_only: false,
@@ -384,7 +372,7 @@ mod tests {
     #[tokio::test]
     async fn parameters_are_bound_by_their_numbers() {
         let folder = tempfile::tempdir().unwrap();
-        let connections = Connections::Sqlite(one_reader(&folder, LONG).await);
+        let connections = Connections::Sqlite(readers(&folder, 1, LONG).await);
         let query = statement("select $2 as second, $1 as first, $2 as again").short();
         let query = query.bind("one").bind("two");
         let row = connections.fetch_optional(query).await.unwrap().unwrap();
@@ -395,7 +383,7 @@ mod tests {
     #[tokio::test]
     async fn the_server_cancels_a_statement_after_the_client_gives_up() {
         let wait_max = Duration::from_secs(2);
-        let Some((url, connections)) = one_connection_to_postgres(wait_max).await else {
+        let Some((url, connections)) = connections_to_postgres(1, wait_max).await else {
             return;
         };
         let given_up = connections.fetch_all(statement("select pg_sleep(600)"));
@@ -415,7 +403,7 @@ mod tests {
 
     #[tokio::test]
     async fn idle_transactions_have_a_timeout_on_the_server() {
-        let Some((_, connections)) = one_connection_to_postgres(LONG).await else {
+        let Some((_, connections)) = connections_to_postgres(1, LONG).await else {
             return;
         };
         let mut transaction = Transaction::begin(
