@@ -163,7 +163,8 @@ fn on_one_line(text: &Value) -> String {
 const INTRODUCTION: &str = "\
 # Configuration reference
 
-Generated from the code by `cargo xtask golden`. `keywright config-reference` prints the reference of the installed version.
+For administrators who look up a setting. `cargo xtask golden` generates this page from the code, and `keywright config-reference` prints the
+reference of the installed version.
 
 `keywright serve --config FILE` reads one TOML file. `keywright check-config FILE` checks one without starting the server.
 
