@@ -171,20 +171,25 @@ impl Login {
         actor: Actor,
         now: DateTime<Utc>,
     ) -> Result<Secret, ProviderError> {
-        let recent = tokens.failed_refresh.take();
-        let recent = recent.filter(|(since, _)| since.elapsed() < FAILURE_AGE_MAX);
+        let failed = tokens.failed_refresh.take();
+        let recent = failed.filter(|(since, _)| since.elapsed() < FAILURE_AGE_MAX);
+        let is_expired = tokens.are_expired_at(now);
         let (since, error) = match recent {
             Some(failed) => failed,
             None => match self.refresh(&mut tokens, &actor, now).await {
                 Ok(()) => return Ok(tokens.access_token.clone()),
-                Err(error) => (Instant::now(), error.0),
+                Err(error) => {
+                    if !is_expired {
+                        tracing::warn!(%error, "could not refresh the token of a console session");
+                    }
+                    (Instant::now(), error.0)
+                }
             },
         };
         tokens.failed_refresh = Some((since, error.clone()));
-        if tokens.are_expired_at(now) {
+        if is_expired {
             return Err(ProviderError(error));
         }
-        tracing::warn!(%error, "could not refresh the token of a console session");
         Ok(tokens.access_token.clone())
     }
 
