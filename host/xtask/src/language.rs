@@ -7,24 +7,36 @@ mod tests {
     use crate::step::{tracked_files, workspace};
 
     /// Words and phrases, each with its replacement.
-    const REPLACED: [(&str, &str); 19] = [
+    const REPLACED: [(&str, &str); 31] = [
         ("anew", "again, or a verb with re-"),
+        ("answers", "responses, returns"),
         ("beside", "next to"),
         ("besides", "also, except"),
+        ("do again", "retry, repeat"),
+        ("fillings", "substituted values"),
         ("held against", "verified against, compared with"),
+        ("hold against", "verify against, compare with"),
+        ("lease out", "check out"),
         ("leads nowhere", "does not exist"),
+        ("lend", "pass, grant"),
         ("lends", "passes, grants"),
         ("lent", "passed, granted, checked out"),
         ("nobody", "no client, no process"),
+        ("none when", "`None` if"),
         ("of no use", "unused, expired"),
+        ("resting", "disabled"),
         ("sign of life", "health check"),
         ("somebody", "another client"),
+        ("stand", "name the verb: are, contain"),
         ("stands", "name the verb: is, contains"),
         ("tells", "reports, shows"),
+        ("tireless", "name the property"),
         ("told", "reported, passed"),
         ("under way", "in progress"),
+        ("what asks", "the caller"),
         ("what is", "name the noun"),
         ("what was", "name the noun"),
+        ("where nothing is said", "by default"),
         ("whoever", "the caller"),
         ("wholly", "completely"),
     ];

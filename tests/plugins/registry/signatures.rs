@@ -169,7 +169,7 @@ async fn registry_component_needs_the_cosign_signature() {
     assert_refused(&of_file, &["can only verify components in a registry"]);
 }
 
-/// A stand-in for cosign, with a key pair.
+/// A substitute for cosign, with a key pair.
 struct Cosign(EcdsaKeyPair);
 
 impl Cosign {

@@ -73,7 +73,7 @@ pub(super) struct Queue {
     bytes_taken: usize,
     /// `None` during a write.
     sink: Option<Box<dyn AuditSink>>,
-    /// When the last append started. The thread sets it to `None` when it finds no write in progress.
+    /// When the last append started. When the thread finds no write in progress, it sets this to `None`.
     append_started: Option<Instant>,
     /// Whether the thread must write the queue, unless the current writer does.
     is_left_to_thread: bool,
