@@ -22,12 +22,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let root = step::workspace();
     let program = if is_release {
         tested::build_with_list(&components, |(variable, value)| {
-            let release = ["--release", "--bin", "keywright"];
-            step::run(build().args(release).env(variable, value))?;
+            step::run(build().arg("--release").env(variable, value))?;
             Ok(root.join("target/release/keywright"))
         })?
     } else {
-        step::run(build().arg("--bins"))?;
+        step::run(&mut build())?;
         root.join("target/debug/keywright")
     };
     let mut server = Command::new(program);
@@ -39,9 +38,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     Err(server.exec()).context("starting the server")
 }
 
+/// Returns a command that builds the host, with the features of the whole workspace: `cargo xtask` and the tests share them.
 fn build() -> Command {
     let mut cargo = step::cargo();
-    cargo.args(["build", "--locked", "--workspace"]);
+    cargo.args(["build", "--locked", "--workspace", "--bin", "keywright"]);
     cargo
 }
 
