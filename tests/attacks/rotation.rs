@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use keywright_harness::{Commanded, Options, Server, Shell, Text, is_available};
+use keywright_harness::{Commanded, Options, Server, Shell, Text};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -85,9 +85,6 @@ fn json_of(shell: &Shell, arguments: &[&str]) -> Value {
 
 #[tokio::test]
 async fn svids_verify_after_each_step_of_a_ca_rotation() {
-    if !is_available("openssl") {
-        return;
-    }
     let server = server_with_svids().await;
     let shell = Shell::of(&server);
     let mut before = Presented::now(&server).await;
@@ -132,9 +129,6 @@ async fn svids_verify_after_each_step_of_a_ca_rotation() {
 
 #[tokio::test]
 async fn the_record_of_an_svid_matches_openssl() {
-    if !is_available("openssl") {
-        return;
-    }
     let server = server_with_svids().await;
     let listed = server.get("/api/v1/certificates?name=/ca/root").await;
     let listed = listed.expect(200).json()["certificates"][0].take();

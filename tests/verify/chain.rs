@@ -1,6 +1,6 @@
 //! Chains of a root CA, an intermediate CA and a leaf.
 
-use keywright_harness::{Commanded, Server, is_available};
+use keywright_harness::{Commanded, Server};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject};
 use serde_json::{Value, json};
 use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, Error, KeyUsage, anchor_from_trusted_cert};
@@ -9,9 +9,6 @@ use crate::{Files, certificate, chain_of};
 
 #[tokio::test]
 async fn openssl_and_webpki_verify_the_chain_for_names_and_usage() {
-    if !is_available("openssl") {
-        return;
-    }
     let server = Server::reused().await;
     let chain = chain_of(&server, ["rsa"; 3]).await;
     for (options, is_verified) in [
@@ -44,9 +41,6 @@ const KEY_TYPES_OF_CHAINS: [[&str; 3]; 6] = [
 
 #[tokio::test]
 async fn openssl_and_webpki_verify_chains_of_every_key_type_and_mixed() {
-    if !is_available("openssl") {
-        return;
-    }
     let server = Server::reused().await;
     for key_types in KEY_TYPES_OF_CHAINS {
         let generated = chain_of(&server, key_types).await;
@@ -71,9 +65,6 @@ async fn openssl_and_webpki_verify_chains_of_every_key_type_and_mixed() {
 
 #[tokio::test]
 async fn openssl_verifies_a_chain_without_any_usages() {
-    if !is_available("openssl") {
-        return;
-    }
     let server = Server::reused().await;
     let mut chain = Vec::new();
     for (name, parameters) in [

@@ -1,6 +1,6 @@
 //! The fields of certificates as OpenSSL prints them, compared with the request: extensions and subjects.
 
-use keywright_harness::{Server, is_available};
+use keywright_harness::Server;
 use serde_json::{Value, json};
 
 use crate::{Files, certificate, openssl};
@@ -90,9 +90,6 @@ const KEY_TYPES: [KeyType; 4] = [
 
 #[tokio::test]
 async fn generated_and_regenerated_extensions_match_the_request() {
-    if !is_available("openssl") {
-        return;
-    }
     let server = Server::reused().await;
     for (key_type, key_bytes, usages, printed_usages) in KEY_TYPES {
         let full = json!({
@@ -163,9 +160,6 @@ async fn generated_and_regenerated_extensions_match_the_request() {
 
 #[tokio::test]
 async fn version_signature_algorithm_and_key_are_as_specified() {
-    if !is_available("openssl") {
-        return;
-    }
     let server = Server::reused().await;
     certificate(
         &server,
@@ -196,9 +190,6 @@ async fn version_signature_algorithm_and_key_are_as_specified() {
 
 #[tokio::test]
 async fn leaves_of_a_ca_without_key_id_have_no_authority_key_id() {
-    if !is_available("openssl") {
-        return;
-    }
     let server = Server::reused().await;
     let files = Files::new();
     let settings = "[req]\ndistinguished_name=name\n[name]\n[x]\nbasicConstraints=critical,CA:TRUE\n\
@@ -245,9 +236,6 @@ fn attributes(version: &Value, which: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn special_characters_in_subjects_are_kept_and_inject_nothing() {
-    if !is_available("openssl") {
-        return;
-    }
     let server = Server::reused().await;
     let longest = "x".repeat(64);
     let longest_non_ascii = "ß".repeat(64);

@@ -8,9 +8,6 @@ use crate::{Files, certificate, openssl};
 
 #[tokio::test]
 async fn openssl_checks_rsa_keys_and_derives_the_same_public_key() {
-    if !is_available("openssl") {
-        return;
-    }
     let server = Server::reused().await;
     for key_length in [2048, 3072, 4096] {
         let name = format!("/{key_length}");
@@ -67,9 +64,6 @@ async fn openssh_derives_the_same_public_key_and_fingerprint() {
 
 #[tokio::test]
 async fn openssl_finds_the_key_of_each_type_in_its_certificate() {
-    if !is_available("openssl") {
-        return;
-    }
     let server = Server::reused().await;
     for (key_type, words) in [
         ("rsa", "Private-Key: (2048 bit"),
@@ -189,9 +183,6 @@ async fn openssh_derives_the_same_elliptic_keys_and_signs_with_them() {
 
 #[tokio::test]
 async fn openssl_derives_the_same_elliptic_keys_and_signs_with_them() {
-    if !is_available("openssl") {
-        return;
-    }
     let server = server().await;
     for (credential_type, mut parameters, _, _, words) in kinds() {
         parameters["format"] = json!("pkcs8");
@@ -245,9 +236,6 @@ fn assert_hash_matches(user: &Value) {
 
 #[tokio::test]
 async fn openssl_computes_the_same_hash_for_set_and_generated_users() {
-    if !is_available("openssl") {
-        return;
-    }
     let server = Server::reused().await;
     let long = "x".repeat(200);
     for password in [

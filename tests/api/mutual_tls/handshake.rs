@@ -2,9 +2,7 @@
 
 use std::fs;
 
-use keywright_harness::{
-    Commanded, Options, Server, TestCertificate, Text, is_available, key_file,
-};
+use keywright_harness::{Commanded, Options, Server, TestCertificate, Text, key_file};
 use rcgen::{
     BasicConstraints, CustomExtension,
     ExtendedKeyUsagePurpose::{Any, ClientAuth, ServerAuth},
@@ -403,9 +401,6 @@ async fn with_client_cas_no_session_is_resumed() {
 
 #[tokio::test]
 async fn the_trusted_cas_are_named_to_clients() {
-    if !is_available("openssl") {
-        return;
-    }
     let authorities = [
         TestCertificate::root("clients"),
         TestCertificate::root("other clients"),
@@ -428,9 +423,6 @@ async fn the_trusted_cas_are_named_to_clients() {
 
 #[tokio::test]
 async fn an_expired_certificate_ends_the_handshake_with_alert_46() {
-    if !is_available("openssl") {
-        return;
-    }
     let (authority, server) = authority_and_server().await;
     let contents = Contents::of_client(&[&[UNIT], &["space:s", OTHER_UNIT]]);
     let expired = contents

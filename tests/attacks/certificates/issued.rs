@@ -4,7 +4,7 @@ use chrono::{DateTime, Duration, Utc};
 use keywright_harness::{
     Commanded, Options, Server,
     der::{Node, SET, certificate},
-    field, is_available,
+    field,
 };
 use rustls::pki_types::{CertificateDer, UnixTime};
 use serde_json::{Value, json};
@@ -68,14 +68,12 @@ async fn well_formed_bodies_of_every_kind_are_signed() {
         );
         assert!(verified.is_ok(), "{name}: {:?}", verified.err());
     }
-    if is_available("openssl") {
-        let authority = server.directory().join("root.pem");
-        std::fs::write(&authority, root["value"]["certificate"].as_str().unwrap()).unwrap();
-        let authority = authority.display().to_string();
-        let mut arguments = vec!["verify", "-x509_strict", "-CAfile", &authority];
-        arguments.extend(files.iter().map(String::as_str));
-        Commanded::run("openssl", &arguments, "").expect(0);
-    }
+    let authority = server.directory().join("root.pem");
+    std::fs::write(&authority, root["value"]["certificate"].as_str().unwrap()).unwrap();
+    let authority = authority.display().to_string();
+    let mut arguments = vec!["verify", "-x509_strict", "-CAfile", &authority];
+    arguments.extend(files.iter().map(String::as_str));
+    Commanded::run("openssl", &arguments, "").expect(0);
 }
 
 fn well_formed() -> Vec<Attack> {

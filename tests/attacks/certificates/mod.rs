@@ -12,7 +12,6 @@ use std::fs;
 use keywright_harness::{
     Commanded, Server, TestCertificate,
     der::{self, Node, certificate_pem},
-    is_available,
 };
 use rand::{RngExt, SeedableRng, rngs::ChaCha12Rng};
 use rcgen::{
@@ -30,9 +29,6 @@ const ACCEPTED_MIN: usize = 100;
 
 #[tokio::test]
 async fn openssl_reads_stored_certificates_and_verifies_signed_ones() {
-    if !is_available("openssl") {
-        return;
-    }
     let server = Server::start().await;
     let key = KeyPair::generate().unwrap();
     let (authority, leaf) = (authority(&key), leaf(&key));

@@ -47,9 +47,7 @@ async fn assert_verified(
 
 #[tokio::test]
 async fn rsa_of_1024_to_8192_bits_is_verified_with_every_hash() {
-    let Some(openssl) = Openssl::available() else {
-        return;
-    };
+    let openssl = Openssl::new();
     let server = Server::reused().await;
     let kind =
         |bits: &str| openssl.private_key(&["RSA", "-pkeyopt", &format!("rsa_keygen_bits:{bits}")]);
@@ -70,9 +68,7 @@ async fn rsa_of_1024_to_8192_bits_is_verified_with_every_hash() {
 
 #[tokio::test]
 async fn ecdsa_with_every_hash_and_ed25519_are_verified() {
-    let Some(openssl) = Openssl::available() else {
-        return;
-    };
+    let openssl = Openssl::new();
     let server = Server::reused().await;
     let curves = ["P-256", "P-384", "P-521"].map(|name| format!("ec_paramgen_curve:{name}"));
     let ecdsa = curves.iter().map(|curve| vec!["EC", "-pkeyopt", curve]);
@@ -91,9 +87,7 @@ async fn ecdsa_with_every_hash_and_ed25519_are_verified() {
 
 #[tokio::test]
 async fn rsa_with_pss_is_verified() {
-    let Some(openssl) = Openssl::available() else {
-        return;
-    };
+    let openssl = Openssl::new();
     let server = Server::reused().await;
     let [authority, other] = [(); 2].map(|()| openssl.authority(openssl.private_key(RSA), &[]));
     for (hash, salt) in [
@@ -118,9 +112,7 @@ async fn rsa_with_pss_is_verified() {
 
 #[tokio::test]
 async fn a_ca_with_a_key_of_another_algorithm_is_refused() {
-    let Some(openssl) = Openssl::available() else {
-        return;
-    };
+    let openssl = Openssl::new();
     let server = Server::reused().await;
     let authorities: Vec<_> = [P256, &["ED25519"], RSA]
         .map(|kind| openssl.authority(openssl.private_key(kind), &[]))
@@ -141,9 +133,7 @@ async fn a_ca_with_a_key_of_another_algorithm_is_refused() {
 
 #[tokio::test]
 async fn an_algorithm_that_is_not_supported_is_named() {
-    let Some(openssl) = Openssl::available() else {
-        return;
-    };
+    let openssl = Openssl::new();
     let server = Server::reused().await;
     let rsa = openssl.authority(openssl.private_key(RSA), &[]);
     let ed448 = openssl.authority(openssl.private_key(&["ED448"]), &[]);
@@ -179,9 +169,7 @@ async fn an_algorithm_that_is_not_supported_is_named() {
 
 #[tokio::test]
 async fn an_unsupported_curve_is_reported_as_unverifiable() {
-    let Some(openssl) = Openssl::available() else {
-        return;
-    };
+    let openssl = Openssl::new();
     let server = Server::reused().await;
     for curve in ["secp256k1", "brainpoolP256r1"] {
         let curve = format!("ec_paramgen_curve:{curve}");
@@ -195,9 +183,7 @@ async fn an_unsupported_curve_is_reported_as_unverifiable() {
 
 #[tokio::test]
 async fn keys_beyond_the_limits_are_refused_before_computing() {
-    let Some(openssl) = Openssl::available() else {
-        return;
-    };
+    let openssl = Openssl::new();
     let server = Server::reused().await;
     let signer = openssl.authority(openssl.private_key(RSA), &[]);
     let leaf = openssl.leaf_of(&signer, &[]).certificate;
@@ -284,9 +270,7 @@ fn warnings(server: &Server, name: &str) -> usize {
 
 #[tokio::test]
 async fn a_certificate_of_1024_bits_is_accepted_with_a_warning() {
-    let Some(openssl) = Openssl::available() else {
-        return;
-    };
+    let openssl = Openssl::new();
     let server = Server::start().await;
     for (bits, is_warned) in [(1024, true), (2047, true), (2048, false)] {
         let short = openssl.authority(rsa(&openssl, bits), &[]);
@@ -317,9 +301,7 @@ async fn a_certificate_of_1024_bits_is_accepted_with_a_warning() {
 
 #[tokio::test]
 async fn a_version_of_1024_bits_is_added_with_a_warning() {
-    let Some(openssl) = Openssl::available() else {
-        return;
-    };
+    let openssl = Openssl::new();
     let server = Server::start().await;
     let short = openssl.authority(rsa(&openssl, 1024), &[]);
     let value = short.public();
@@ -332,9 +314,7 @@ async fn a_version_of_1024_bits_is_added_with_a_warning() {
 
 #[tokio::test]
 async fn a_certificate_of_fewer_than_1024_bits_is_400() {
-    let Some(openssl) = Openssl::available() else {
-        return;
-    };
+    let openssl = Openssl::new();
     let server = Server::reused().await;
     for bits in [512, 1023] {
         let short = openssl.authority(rsa(&openssl, bits), &["-sha256"]);
@@ -361,9 +341,7 @@ async fn a_certificate_of_fewer_than_1024_bits_is_400() {
 
 #[tokio::test]
 async fn a_ca_of_1024_bits_signs() {
-    let Some(openssl) = Openssl::available() else {
-        return;
-    };
+    let openssl = Openssl::new();
     let server = Server::reused().await;
     for bits in [1024, 2047] {
         let short = openssl.authority(rsa(&openssl, bits), &[]);
@@ -385,9 +363,7 @@ async fn a_ca_of_1024_bits_signs() {
 
 #[tokio::test]
 async fn an_rsa_key_of_1024_bits_is_accepted_with_a_warning() {
-    let Some(openssl) = Openssl::available() else {
-        return;
-    };
+    let openssl = Openssl::new();
     let server = Server::start().await;
     for (bits, status, is_warned) in [(1023, 400, false), (1024, 200, true), (2048, 200, false)] {
         let private_key = rsa(&openssl, bits);
@@ -419,9 +395,7 @@ async fn an_rsa_key_of_1024_bits_is_accepted_with_a_warning() {
 
 #[tokio::test]
 async fn generated_keys_have_at_least_2048_bits() {
-    let Some(openssl) = Openssl::available() else {
-        return;
-    };
+    let openssl = Openssl::new();
     let server = Server::reused().await;
     for (credential_type, more) in [
         ("rsa", json!({})),
