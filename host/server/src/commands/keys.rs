@@ -383,30 +383,3 @@ const EXHAUSTION_NOTE: &str = "The active key has encrypted more than half of it
 /// The note printed if the active key is not in the table.
 const NEW_KEY_NOTE: &str =
     "The configured active key is not listed, because no server has used it yet.\n";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_columns_of_a_table_are_aligned() {
-        let key = |id, state, versions| KeyReport {
-            id: Uuid::from_u128(id),
-            provider: "raw".to_owned(),
-            created_at: "2026-01-02T03:04:05Z".to_owned(),
-            state,
-            versions,
-            encryptions: 1_024,
-        };
-        let text = table(&[key(1, "inactive", 0), key(2, "active", 1_234_567)]);
-        let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(
-            lines[0],
-            "KEY                                   PROVIDER  CREATED               STATE       VERSIONS  ENCRYPTIONS"
-        );
-        assert_eq!(
-            lines[2],
-            "00000000-0000-0000-0000-000000000002  raw       2026-01-02T03:04:05Z  active       1234567         1024"
-        );
-    }
-}
