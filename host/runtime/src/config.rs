@@ -1,10 +1,11 @@
 //! The configuration of plugins and their sandbox.
 
 use std::{
-    collections::BTreeMap, fmt, num::NonZeroUsize, path::PathBuf, sync::Arc, time::Duration,
+    borrow::Cow, collections::BTreeMap, fmt, num::NonZeroUsize, path::PathBuf, sync::Arc,
+    time::Duration,
 };
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -34,13 +35,11 @@ pub struct SandboxConfig {
     pub cache_directory: PathBuf,
     /// Days until a file in `cache_directory` expires after a server last loaded it. Expired files are removed after each start and
     /// SIGHUP, unless a running server has loaded them.
-    #[schemars(range(min = 1, max = CACHE_UNUSED_DAYS_MAX_MAX))]
-    #[serde(default = "default_cache_unused_days_max")]
-    pub cache_unused_days_max: u64,
+    #[serde(default)]
+    pub cache_unused_days_max: Number<1, 3_650, 30>,
     /// Maximum processor time to compile a component. A compiling process that exceeds it is killed.
-    #[schemars(range(min = 1, max = COMPILE_SECONDS_MAX_MAX))]
-    #[serde(default = "default_compile_seconds_max")]
-    pub compile_seconds_max: u64,
+    #[serde(default)]
+    pub compile_seconds_max: Number<1, 3_600, 120>,
     /// Threads of each of the two lanes: for `generate`, and for all other functions. Two of the threads for `generate` (one if there
     /// are only two) are reserved for actors without a running call. Defaults to the number of cores, and two more for `generate`.
     #[serde(default)]
@@ -48,97 +47,114 @@ pub struct SandboxConfig {
     pub threads_per_lane: Option<NonZeroUsize>,
     /// Maximum number of calls that wait in each lane. Further calls are refused with 503, except the first waiting call of
     /// each actor.
-    #[schemars(range(min = 1, max = QUEUE_LENGTH_MAX))]
-    #[serde(default = "default_queue_length")]
-    pub queue_length: usize,
+    #[serde(default)]
+    pub queue_length: Number<1, QUEUE_LENGTH_MAX, 256>,
     /// Maximum number of calls of one actor that wait in each lane. Further calls of that actor are refused with 429. Defaults to half of
     /// `queue_length`.
     #[serde(default)]
     #[schemars(range(max = QUEUE_LENGTH_MAX))]
     pub queue_length_per_actor_max: Option<NonZeroUsize>,
     /// The value of `Retry-After` in responses to calls that are refused because of a full queue.
-    #[schemars(range(min = 1, max = RETRY_AFTER_SECONDS_MAX))]
-    #[serde(default = "default_retry_after_seconds")]
-    pub retry_after_seconds: u64,
+    #[serde(default)]
+    pub retry_after_seconds: Number<1, 3_600, 1>,
     /// Consecutive faults of a component (traps, exceeded deadlines, exceeded memory) that open its circuit: for one actor, or
     /// for all actors if at least three actors caused the faults.
-    #[schemars(range(min = 1, max = FAULTS_MAX_MAX))]
-    #[serde(default = "default_faults_max")]
-    pub faults_max: u32,
+    #[serde(default)]
+    pub faults_max: Number<1, 1_000_000, 5>,
     /// Seconds for which the circuit of a component stays open.
-    #[schemars(range(min = 1, max = DISABLED_SECONDS_MAX))]
-    #[serde(default = "default_disabled_seconds")]
-    pub disabled_seconds: u64,
+    #[serde(default)]
+    pub disabled_seconds: Number<1, 3_600, 30>,
 }
 
-/// The maximum of `cache_unused_days_max`, in days.
-const CACHE_UNUSED_DAYS_MAX_MAX: u64 = 3_650;
-/// The maximum of `compile_seconds_max`.
-const COMPILE_SECONDS_MAX_MAX: u64 = 3_600;
 /// The maximum number of threads of a lane.
 pub(crate) const THREADS_PER_LANE_MAX: usize = 256;
 /// The maximum number of queued calls of a lane.
-const QUEUE_LENGTH_MAX: usize = 65_536;
-/// The maximum of `retry_after_seconds`.
-const RETRY_AFTER_SECONDS_MAX: u64 = 3_600;
-/// The maximum of `faults_max`.
-const FAULTS_MAX_MAX: u64 = 1_000_000;
-/// The maximum of `disabled_seconds`.
-const DISABLED_SECONDS_MAX: u64 = 3_600;
+const QUEUE_LENGTH_MAX: u64 = 65_536;
 
 impl SandboxConfig {
     /// Returns the defaults with this cache directory.
     pub fn new(cache_directory: PathBuf) -> Self {
         Self {
             cache_directory,
-            cache_unused_days_max: default_cache_unused_days_max(),
-            compile_seconds_max: default_compile_seconds_max(),
+            cache_unused_days_max: Number::default(),
+            compile_seconds_max: Number::default(),
             threads_per_lane: None,
-            queue_length: default_queue_length(),
+            queue_length: Number::default(),
             queue_length_per_actor_max: None,
-            retry_after_seconds: default_retry_after_seconds(),
-            faults_max: default_faults_max(),
-            disabled_seconds: default_disabled_seconds(),
+            retry_after_seconds: Number::default(),
+            faults_max: Number::default(),
+            disabled_seconds: Number::default(),
         }
     }
 
     /// Returns the time after which unused files in the cache folder expire.
     pub fn cache_unused_max(&self) -> Duration {
-        Duration::from_secs(self.cache_unused_days_max.saturating_mul(24 * 60 * 60))
+        Duration::from_hours(24 * self.cache_unused_days_max.number())
     }
 
     pub(crate) fn queue_limits(&self) -> QueueLimits {
-        let half = self.queue_length.div_ceil(2);
+        let length_max = self.queue_length.count();
+        let half = length_max.div_ceil(2);
         QueueLimits {
-            length_max: self.queue_length,
+            length_max,
             length_per_actor_max: self.queue_length_per_actor_max.map_or(half, usize::from),
-            retry_after: Duration::from_secs(self.retry_after_seconds),
+            retry_after: self.retry_after_seconds.seconds(),
         }
     }
 }
 
-fn default_cache_unused_days_max() -> u64 {
-    30
+/// A number with the default `DEFAULT`. The check of the configuration against its schema rejects numbers that are not from `MIN`
+/// to `MAX`, inclusive.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub struct Number<const MIN: u64, const MAX: u64, const DEFAULT: u64>(u64);
+
+impl<const MIN: u64, const MAX: u64, const DEFAULT: u64> Number<MIN, MAX, DEFAULT> {
+    /// Returns the number itself.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+
+    /// Returns the number as a count of items or bytes.
+    pub fn count(self) -> usize {
+        usize::try_from(self.0).unwrap_or(usize::MAX)
+    }
+
+    /// Returns the number as a 32-bit count.
+    pub fn count_u32(self) -> u32 {
+        u32::try_from(self.0).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the number as a duration in milliseconds.
+    pub fn milliseconds(self) -> Duration {
+        Duration::from_millis(self.0)
+    }
+
+    /// Returns the number as a duration in seconds.
+    pub fn seconds(self) -> Duration {
+        Duration::from_secs(self.0)
+    }
 }
 
-fn default_compile_seconds_max() -> u64 {
-    120
+impl<const MIN: u64, const MAX: u64, const DEFAULT: u64> Default for Number<MIN, MAX, DEFAULT> {
+    fn default() -> Self {
+        const { assert!(MIN <= DEFAULT && DEFAULT <= MAX) };
+        Self(DEFAULT)
+    }
 }
 
-fn default_queue_length() -> usize {
-    256
-}
+/// An integer within the bounds; the schema of each setting adds the default.
+impl<const MIN: u64, const MAX: u64, const DEFAULT: u64> JsonSchema for Number<MIN, MAX, DEFAULT> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("Number from {MIN} to {MAX}").into()
+    }
 
-fn default_retry_after_seconds() -> u64 {
-    1
-}
+    fn inline_schema() -> bool {
+        true
+    }
 
-fn default_faults_max() -> u32 {
-    5
-}
-
-fn default_disabled_seconds() -> u64 {
-    30
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "integer", "minimum": MIN, "maximum": MAX})
+    }
 }
 
 /// The way in which components are compiled.

@@ -46,7 +46,7 @@ pub use cache::{CACHE_EXTENSIONS, CacheAccess, CacheKeys};
 pub use compiler::{COMPILE_COMMAND, compile_component};
 pub use component::COMPONENT_BYTES_MAX;
 pub use config::{
-    Compiler, ComponentSource, Grant, Limits, PluginConfig, RuntimeConfig, SandboxConfig,
+    Compiler, ComponentSource, Grant, Limits, Number, PluginConfig, RuntimeConfig, SandboxConfig,
 };
 pub use conformance::{EntropyError, EntropyReport, TestedComponents};
 pub use generator::TestInputs;

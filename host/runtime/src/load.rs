@@ -10,7 +10,6 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     thread,
-    time::Duration,
 };
 
 use keywright_core::{
@@ -263,8 +262,8 @@ impl<'c> Loader<'c> {
             random,
             issuers,
             breakers: Breakers::new(
-                sandbox.faults_max,
-                Duration::from_secs(sandbox.disabled_seconds),
+                sandbox.faults_max.count_u32(),
+                sandbox.disabled_seconds.seconds(),
             ),
             tested: &config.tested,
         })

@@ -232,7 +232,7 @@ impl Components<'_> {
         let named = named.chain(resolver.map(|plugin| (None, plugin)));
         let collected = named.map(async |(name, plugin)| (name, self.plugin(name, plugin).await));
         let mut config = RuntimeConfig {
-            compiler: compiler(sandbox.compile_seconds_max),
+            compiler: compiler(sandbox.compile_seconds_max.number()),
             sandbox,
             generators: BTreeMap::new(),
             resolver: None,

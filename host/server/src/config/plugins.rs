@@ -190,8 +190,7 @@ impl Section for RegistryConfig {
 impl RegistryConfig {
     pub(crate) fn limits(&self) -> PullLimits {
         PullLimits {
-            component_bytes_max: u64::try_from(self.component_bytes_max.count())
-                .unwrap_or(u64::MAX),
+            component_bytes_max: self.component_bytes_max.number(),
             deadline: self.fetch_seconds_max.seconds(),
         }
     }

@@ -1,71 +1,23 @@
-//! The types of settings: numbers with bounds, addresses to listen on, paths, and the locations of secrets.
+//! The types of settings: addresses to listen on, paths, and the locations of secrets.
 
 use std::{
-    borrow::Cow,
     fmt, io,
     net::{IpAddr, SocketAddr, ToSocketAddrs},
     path::Path,
     str::FromStr,
-    time::Duration,
 };
+
+pub(crate) use keywright_runtime::Number;
 
 use keywright_core::{
     Secret,
     permission::{ACTOR_KINDS, PermissionPath},
 };
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use zeroize::Zeroizing;
 
 use super::{findings::Findings, source::read_text};
 use crate::started::{StartupContext, StartupError};
-
-/// A number with the default `DEFAULT`. The check of the configuration against its schema rejects numbers that are not from `MIN`
-/// to `MAX`, inclusive.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
-pub(crate) struct Number<const MIN: u64, const MAX: u64, const DEFAULT: u64>(u64);
-
-impl<const MIN: u64, const MAX: u64, const DEFAULT: u64> Number<MIN, MAX, DEFAULT> {
-    /// Returns the number as a count of items or bytes.
-    pub(crate) fn count(self) -> usize {
-        usize::try_from(self.0).unwrap_or(usize::MAX)
-    }
-
-    /// Returns the number as a 32-bit count.
-    pub(crate) fn count_u32(self) -> u32 {
-        u32::try_from(self.0).unwrap_or(u32::MAX)
-    }
-
-    pub(crate) fn milliseconds(self) -> Duration {
-        Duration::from_millis(self.0)
-    }
-
-    pub(crate) fn seconds(self) -> Duration {
-        Duration::from_secs(self.0)
-    }
-}
-
-impl<const MIN: u64, const MAX: u64, const DEFAULT: u64> Default for Number<MIN, MAX, DEFAULT> {
-    fn default() -> Self {
-        const { assert!(MIN <= DEFAULT && DEFAULT <= MAX) };
-        Self(DEFAULT)
-    }
-}
-
-/// An integer within the bounds; the schema of each setting adds the default.
-impl<const MIN: u64, const MAX: u64, const DEFAULT: u64> JsonSchema for Number<MIN, MAX, DEFAULT> {
-    fn schema_name() -> Cow<'static, str> {
-        format!("Number from {MIN} to {MAX}").into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "integer", "minimum": MIN, "maximum": MAX})
-    }
-}
 
 /// An IP address or a host name, and a port.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

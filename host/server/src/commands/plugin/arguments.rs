@@ -120,7 +120,11 @@ pub(super) fn uncached_host() -> TestHost {
     TestHost {
         issuers: test_issuers(),
         cache_directory: None,
-        compiler: compiler(SandboxConfig::new(PathBuf::new()).compile_seconds_max),
+        compiler: compiler(
+            SandboxConfig::new(PathBuf::new())
+                .compile_seconds_max
+                .number(),
+        ),
         progress: None,
     }
 }
