@@ -113,32 +113,22 @@ pub(crate) fn add_issuer_to_linker(
         ResourceType::host::<PassedIssuer>(),
         |_, _| Ok(()),
     )?;
-    interface.func_wrap(
-        "[method]issuer.certificate",
-        |mut store: Call<'_>, (handle,): (Handle,)| {
+    let mut add_getter = |method: &str, read: fn(&dyn CertificateIssuer) -> &[u8]| {
+        interface.func_wrap(method, move |mut store: Call<'_>, (handle,): (Handle,)| {
             let issuer = &store.data_mut().passed_issuer(&handle)?.issuer;
-            Ok((issuer.certificate().to_vec(),))
-        },
-    )?;
-    interface.func_wrap(
-        "[method]issuer.subject",
-        |mut store: Call<'_>, (handle,): (Handle,)| {
-            let issuer = &store.data_mut().passed_issuer(&handle)?.issuer;
-            Ok((issuer.subject().to_vec(),))
-        },
-    )?;
+            Ok((read(issuer.as_ref()).to_vec(),))
+        })
+    };
+    add_getter("[method]issuer.certificate", |issuer| issuer.certificate())?;
+    add_getter("[method]issuer.subject", |issuer| issuer.subject())?;
+    add_getter("[method]issuer.signature-algorithm", |issuer| {
+        issuer.signature_algorithm()
+    })?;
     interface.func_wrap(
         "[method]issuer.subject-key-identifier",
         |mut store: Call<'_>, (handle,): (Handle,)| {
             let issuer = &store.data_mut().passed_issuer(&handle)?.issuer;
             Ok((issuer.subject_key_identifier().map(<[u8]>::to_vec),))
-        },
-    )?;
-    interface.func_wrap(
-        "[method]issuer.signature-algorithm",
-        |mut store: Call<'_>, (handle,): (Handle,)| {
-            let issuer = &store.data_mut().passed_issuer(&handle)?.issuer;
-            Ok((issuer.signature_algorithm().to_vec(),))
         },
     )?;
     interface.func_wrap(
