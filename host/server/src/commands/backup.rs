@@ -3,12 +3,12 @@
 use std::{path::Path, process::ExitCode};
 
 use keywright_storage::{BackedUp, DatabaseOptions, SqliteOptions, back_up};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::SignalKind;
 
 use super::output::{self, Progress, counted};
 use crate::{
     config::Config,
-    process::on_threads,
+    process::{self, on_threads},
     started::{StartupContext, StartupError},
     telemetry,
 };
@@ -30,7 +30,7 @@ pub(crate) fn backup(
         // Dropping the copy removes the incomplete file.
         tokio::select! {
             done = copy(&source, target, may_replace) => done,
-            refused = interruption() => Err(refused),
+            interrupted = interruption() => interrupted,
         }
     })
 }
@@ -64,20 +64,16 @@ fn summary_of(backed_up: &BackedUp, target: &Path) -> String {
     )
 }
 
-/// Waits for a signal that ends the process.
-async fn interruption() -> StartupError {
-    let listening = (
-        signal(SignalKind::interrupt()),
-        signal(SignalKind::terminate()),
-        signal(SignalKind::hangup()),
-    );
-    let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hang_up)) = listening else {
-        return std::future::pending().await;
-    };
+/// Returns an error after a signal that ends the process.
+async fn interruption() -> Result<ExitCode, StartupError> {
+    let mut interrupt = process::signals(SignalKind::interrupt())?;
+    let mut terminate = process::signals(SignalKind::terminate())?;
+    let mut hangup = process::hangup_signal()?;
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
-        _ = hang_up.recv() => {}
+        _ = hangup.recv() => {}
     }
-    StartupError::new("the backup was interrupted; removed the incomplete file")
+    let what = "the backup was interrupted; removed the incomplete file";
+    Err(StartupError::new(what))
 }
