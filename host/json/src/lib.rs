@@ -17,6 +17,7 @@
 
 mod check;
 mod object;
+pub mod pointer;
 
 pub use check::{Checked, CheckedText, check, check_response, read, read_bytes};
 pub use object::deserialize_object;

@@ -1,6 +1,7 @@
 //! The inputs of derived values: finding their names in parameters, authorizing the caller to read them, and reading their
 //! active versions.
 
+use keywright_json::pointer::{dotted, escaped};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -43,9 +44,7 @@ pub struct NamedInput {
 impl NamedInput {
     /// Returns the parameter that contains the name, for callers: `credentials.a`.
     fn parameter(&self) -> String {
-        let segments = self.pointer.split('/').skip(1);
-        let names = segments.map(|segment| segment.replace("~1", "/").replace("~0", "~"));
-        names.collect::<Vec<_>>().join(".")
+        dotted(&self.pointer)
     }
 }
 
@@ -140,11 +139,6 @@ fn canonicalize(name: &mut Value) {
     {
         LookupName::new(text).requested().clone_into(text);
     }
-}
-
-/// Encodes a name as a segment of a JSON Pointer.
-fn escaped(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
 }
 
 /// Returns the inputs that the canonical parameters of the credential `of` name.

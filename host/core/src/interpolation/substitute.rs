@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, ops::Range};
 
-use keywright_json::{Checked, DEPTH_MAX};
+use keywright_json::{Checked, DEPTH_MAX, pointer::unescaped};
 use serde::{
     Deserialize, Deserializer,
     de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
@@ -55,12 +55,8 @@ impl<'a> Substitutions<'a> {
             if node.substitute.is_some() || depth == DEPTH_MAX {
                 return Err(PointerError);
             }
-            let token = if token.contains('~') {
-                token.replace("~1", "/").replace("~0", "~")
-            } else {
-                token.to_owned()
-            };
-            node = node.children.entry(token).or_default();
+            let name = unescaped(token);
+            node = node.children.entry(name).or_default();
         }
         if !node.children.is_empty() {
             return Err(PointerError);

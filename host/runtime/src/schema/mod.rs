@@ -12,6 +12,7 @@ use jsonschema::{
     error::{TypeKind, ValidationErrorKind},
 };
 use keywright_core::ports::Violation;
+use keywright_json::pointer::{dotted, escaped, unescaped};
 use serde_json::Value;
 
 pub use bounds::SchemaError;
@@ -330,23 +331,6 @@ fn type_name(expected: JsonType) -> &'static str {
         JsonType::Object => "an object",
         JsonType::String => "a string",
     }
-}
-
-/// Converts a JSON Pointer to a path with dots.
-fn dotted(pointer: &str) -> String {
-    let segments = pointer.split('/').skip(1);
-    let names: Vec<String> = segments.map(unescaped).collect();
-    names.join(".")
-}
-
-/// Decodes a segment of a JSON Pointer.
-fn unescaped(segment: &str) -> String {
-    segment.replace("~1", "/").replace("~0", "~")
-}
-
-/// Encodes a name as a segment of a JSON Pointer.
-fn escaped(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
 }
 
 fn listed(options: &Value) -> String {

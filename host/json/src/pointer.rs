@@ -1,0 +1,20 @@
+//! The segments of a JSON Pointer.
+
+/// Encodes a name as a segment.
+#[must_use]
+pub fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+/// Decodes a segment.
+#[must_use]
+pub fn unescaped(segment: &str) -> String {
+    segment.replace("~1", "/").replace("~0", "~")
+}
+
+/// Converts a JSON Pointer to a path with dots: `credentials.a`.
+#[must_use]
+pub fn dotted(pointer: &str) -> String {
+    let segments = pointer.split('/').skip(1);
+    segments.map(unescaped).collect::<Vec<_>>().join(".")
+}
