@@ -2,11 +2,11 @@
 //! certificate, the versions from which it was derived, and the actor that chose the parameters. It also contains the name and the
 //! type of the credential, so that a change of either in the database is detected.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use keywright_json::JsonError;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 use zeroize::Zeroizing;
@@ -66,8 +66,8 @@ impl Content {
         let inputs = if self.inputs.is_empty() {
             None
         } else {
-            let inputs: Vec<_> = self.inputs.iter().map(StoredInput::of).collect();
-            Some(serde_json::to_string(&inputs).map_err(|_| UseCaseError::StoredValueMalformed)?)
+            let inputs = serde_json::to_string(&self.inputs);
+            Some(inputs.map_err(|_| UseCaseError::StoredValueMalformed)?)
         };
         let plaintext = Plaintext {
             value: raw(self.value.expose())?,
@@ -129,18 +129,14 @@ impl Content {
             let text = field(name).map(keywright_json::text).transpose();
             text.map_err(malformed)
         };
-        let inputs: Vec<StoredInput<'_>> = field("inputs")
-            .map(keywright_json::read)
-            .transpose()
-            .map_err(malformed)?
-            .unwrap_or_default();
+        let inputs = field("inputs").map(keywright_json::read).transpose();
         Ok(Self {
             value: Secret::new(value.to_owned()),
             parameters: field("parameters").map(Parameters::parse).transpose()?,
             metadata: field("metadata")
                 .map(|text| Metadata::from_stored(Secret::new(text.to_owned()))),
             trusted_ca: text("trusted_ca")?,
-            inputs: inputs.into_iter().map(InputVersion::from).collect(),
+            inputs: inputs.map_err(malformed)?.unwrap_or_default(),
             chosen_by: text("chosen_by")?.map(Actor::from_stored),
         })
     }
@@ -246,34 +242,6 @@ struct Plaintext<'a> {
     chosen_by: Option<&'a str>,
     credential_name: &'a str,
     credential_type: &'a str,
-}
-
-/// An [`InputVersion`] in the encrypted content.
-#[derive(Deserialize, Serialize)]
-struct StoredInput<'a> {
-    pointer: Cow<'a, str>,
-    name: Cow<'a, str>,
-    version_id: Uuid,
-}
-
-impl<'a> StoredInput<'a> {
-    fn of(input: &'a InputVersion) -> Self {
-        Self {
-            pointer: Cow::Borrowed(&input.pointer),
-            name: Cow::Borrowed(input.name.as_str()),
-            version_id: input.version_id,
-        }
-    }
-}
-
-impl From<StoredInput<'_>> for InputVersion {
-    fn from(stored: StoredInput<'_>) -> Self {
-        Self {
-            pointer: stored.pointer.into_owned(),
-            name: CredentialName::from_stored(stored.name.into_owned()),
-            version_id: stored.version_id,
-        }
-    }
 }
 
 /// Writes JSON into one buffer: a buffer that grows leaves parts of a secret in freed memory. `bytes_max` is the maximum size of

@@ -2,6 +2,7 @@
 //! active versions.
 
 use keywright_json::pointer::{dotted, escaped};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -21,15 +22,35 @@ pub const INPUTS_MAX: usize = 16;
 /// The maximum total size of the values of all inputs, in bytes of JSON.
 pub const INPUTS_BYTES_MAX: usize = 1_048_576;
 
-/// A version from which a value was derived.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A version from which a value was derived. It is stored in the encrypted content of the value's version.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct InputVersion {
     /// The JSON Pointer of the credential's name in the parameters.
     pub pointer: String,
     /// The name of the credential, with the casing of its first version.
+    #[serde(with = "stored_name")]
     pub name: CredentialName,
     /// The id of the version. It may have been deleted.
     pub version_id: Uuid,
+}
+
+mod stored_name {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::credential::CredentialName;
+
+    pub(super) fn serialize<S: Serializer>(
+        name: &CredentialName,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        name.as_str().serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<CredentialName, D::Error> {
+        String::deserialize(from).map(CredentialName::from_stored)
+    }
 }
 
 /// A credential that parameters name as an input.
