@@ -153,6 +153,19 @@ pub(crate) fn scrolled(label: &str, content: &Markup) -> Markup {
     html! { div.scrolled tabindex="0" role="region" aria-label=(label) { (content) } }
 }
 
+/// Renders a table that can be wider than the page.
+pub(crate) fn table(label: &str, columns: &[&str], rows: &Markup) -> Markup {
+    scrolled(
+        label,
+        &html! {
+            table {
+                thead { tr { @for column in columns { th scope="col" { (column) } } } }
+                tbody { (rows) }
+            }
+        },
+    )
+}
+
 /// Renders links to other pages of a list with this many pages. `link` returns the address of a page.
 pub(crate) fn page_links(number: usize, count: usize, link: impl Fn(usize) -> String) -> Markup {
     html! {

@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use serde_json::{Map, Value};
 
 use crate::{
-    page::{Failure, Page, PageError, PageResult, due, moment, next_links, scrolled},
+    page::{Failure, Page, PageError, PageResult, due, moment, next_links, table},
     paths::{BROWSE, GENERATE, link, link_to_credential},
     request::Fields,
     session::Visit,
@@ -164,7 +164,7 @@ impl Search {
                     "Search for a shorter part of the name, or " a href=(BROWSE) { "browse all paths" } "."
                 }
             } @else {
-                (table(&entries, "", state.ports.clock.now()))
+                (table_of(&entries, "", state.ports.clock.now()))
             }
             @if found.has_more {
                 p { "Only the newest " (BROWSED_ENTRIES_MAX) " credentials are shown. Search for a longer part of the name." }
@@ -190,7 +190,7 @@ impl Search {
         html! {
             (ancestors(&self.below()))
             @if !page.entries.is_empty() {
-                (table(&page.entries, below, now))
+                (table_of(&page.entries, below, now))
             } @else if has_other_pages {
                 p.empty { "This page has no entries. Open another page." }
             } @else {
@@ -288,22 +288,16 @@ fn nothing_below(below: &PathPrefix) -> Markup {
     }
 }
 
-fn table(entries: &[BrowsedEntry], below: &str, now: DateTime<Utc>) -> Markup {
-    html! {
-        (scrolled("Credentials", &html! {
-            table {
-                thead { tr { th scope="col" { "Name" } th scope="col" { "Type" } th scope="col" { "Age" } th scope="col" { "Expires" } } }
-                tbody {
-                    @for entry in entries {
-                        @match entry {
-                            BrowsedEntry::Folder(path) => (folder(path, below)),
-                            BrowsedEntry::Credential(credential) => (row(credential, below, now)),
-                        }
-                    }
-                }
+fn table_of(entries: &[BrowsedEntry], below: &str, now: DateTime<Utc>) -> Markup {
+    let rows = html! {
+        @for entry in entries {
+            @match entry {
+                BrowsedEntry::Folder(path) => (folder(path, below)),
+                BrowsedEntry::Credential(credential) => (row(credential, below, now)),
             }
-        }))
-    }
+        }
+    };
+    table("Credentials", &["Name", "Type", "Age", "Expires"], &rows)
 }
 
 fn folder(path: &str, below: &str) -> Markup {

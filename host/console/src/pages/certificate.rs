@@ -18,7 +18,7 @@ use super::{
     download::{self, Part},
 };
 use crate::{
-    page::{Failure, Page, PageResult, due, moment, page_links, rfc3339, scrolled},
+    page::{Failure, Page, PageResult, due, moment, page_links, rfc3339, table},
     paths::{
         CERTIFICATE, CERTIFICATES, NAME, link, link_to_certificate, link_to_credential,
         link_to_rotation,
@@ -215,16 +215,12 @@ impl Signed {
     }
 
     fn render(&self, name: &str, now: DateTime<Utc>) -> Markup {
+        let rows = html! { @for (name, listed) in &self.entries { (row(name.as_str(), listed.as_ref(), now)) } };
         html! {
             @if !self.entries.is_empty() {
                 section aria-labelledby="signed" {
                     h2 id="signed" { "Signed credentials" }
-                    (scrolled("Table of the credentials", &html! {
-                        table {
-                            thead { tr { th scope="col" { "Name" } th scope="col" { "Type" } th scope="col" { "Expires" } } }
-                            tbody { @for (name, listed) in &self.entries { (row(name.as_str(), listed.as_ref(), now)) } }
-                        }
-                    }))
+                    (table("Table of the credentials", &["Name", "Type", "Expires"], &rows))
                     (page_links(self.number, self.pages, |page| {
                         link(CERTIFICATE, [(NAME, name), (PAGE, &page.to_string())])
                     }))

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use serde_json::json;
 
 use crate::{
-    page::{Failure, Page, PageError, PageResult, due, page_links, scrolled},
+    page::{Failure, Page, PageError, PageResult, due, page_links, table},
     paths::{EXPIRING, OVERVIEW, link, link_to_credential},
     request::Fields,
     session::Visit,
@@ -70,7 +70,7 @@ pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> P
         @if entries.is_empty() {
             p.empty { "No credential that you may read is in this list." }
         } @else {
-            (table(entries, now))
+            (table_of(entries, now))
         }
         (page_links(number, count, |page| {
             link(EXPIRING, [(WITHIN_DAYS, &*days.to_string()), (PAGE, &page.to_string())])
@@ -101,23 +101,17 @@ fn ranges(days: i64) -> Markup {
     }
 }
 
-fn table(entries: &[DueCredential], now: DateTime<Utc>) -> Markup {
-    html! {
-        (scrolled("Credentials", &html! {
-            table {
-                thead { tr { th scope="col" { "Name" } th scope="col" { "Expires" } th scope="col" { "Expires first" } } }
-                tbody {
-                    @for entry in entries {
-                        tr {
-                            th scope="row" { a href=(link_to_credential(entry.name.as_str())) { (entry.name.as_str()) } }
-                            td { (due(entry.at, now)) }
-                            td { @if entry.is_by_authority { "a CA above it" } @else { "the credential itself" } }
-                        }
-                    }
-                }
+fn table_of(entries: &[DueCredential], now: DateTime<Utc>) -> Markup {
+    let rows = html! {
+        @for entry in entries {
+            tr {
+                th scope="row" { a href=(link_to_credential(entry.name.as_str())) { (entry.name.as_str()) } }
+                td { (due(entry.at, now)) }
+                td { @if entry.is_by_authority { "a CA above it" } @else { "the credential itself" } }
             }
-        }))
-    }
+        }
+    };
+    table("Credentials", &["Name", "Expires", "Expires first"], &rows)
 }
 
 /// The ranges of the overview, in days.

@@ -13,7 +13,7 @@ use maud::{Markup, html};
 
 use super::permission::{ACTOR, PATH, actor_field, isolated, listed, path_field};
 use crate::{
-    page::{Page, PageResult, last_characters, scrolled},
+    page::{Page, PageResult, last_characters, scrolled, table},
     paths::{EXPLAIN, PERMISSIONS, link_to_permissions},
     request::Fields,
     session::Visit,
@@ -183,25 +183,20 @@ impl<'a> Rules<'a> {
     }
 
     fn table(&self) -> Markup {
-        html! {
-            (scrolled("Rules", &html! {
-                table {
-                    thead { tr { th scope="col" { "Path" } th scope="col" { "Operations" } th scope="col" { "Allows " (self.operation.as_str()) } } }
-                    tbody {
-                        @for (level, (path, permission)) in self.levels.iter().enumerate() {
-                            tr {
-                                th scope="row" { a href=(link_to_permissions(path.as_str())) { (path.as_str()) } }
-                                td { @if let Some(permission) = permission { (listed(permission.operations)) } @else { "none" } }
-                                td {
-                                    @let allows = permission.is_some_and(|permission| permission.operations.contain(self.operation));
-                                    @if self.allowing == Some(level) { span.mark.active { "yes" } } @else if allows { "yes" } @else { "no" }
-                                }
-                            }
-                        }
+        let allows = format!("Allows {}", self.operation.as_str());
+        let rows = html! {
+            @for (level, (path, permission)) in self.levels.iter().enumerate() {
+                tr {
+                    th scope="row" { a href=(link_to_permissions(path.as_str())) { (path.as_str()) } }
+                    td { @if let Some(permission) = permission { (listed(permission.operations)) } @else { "none" } }
+                    td {
+                        @let allows = permission.is_some_and(|permission| permission.operations.contain(self.operation));
+                        @if self.allowing == Some(level) { span.mark.active { "yes" } } @else if allows { "yes" } @else { "no" }
                     }
                 }
-            }))
-        }
+            }
+        };
+        table("Rules", &["Path", "Operations", &allows], &rows)
     }
 
     fn conclusion(&self) -> Markup {

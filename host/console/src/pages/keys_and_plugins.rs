@@ -11,7 +11,7 @@ use keywright_core::{
 use maud::{Markup, html};
 
 use crate::{
-    page::{Page, PageResult, scrolled},
+    page::{Page, PageResult, table},
     paths::KEYS_AND_PLUGINS,
     session::Visit,
     state::State,
@@ -71,30 +71,26 @@ fn seconds(duration: Duration) -> String {
 
 fn keys(used: &[UsedKey]) -> Markup {
     let usage = KeyUsage::of(used);
+    let rows = html! {
+        @for key in used {
+            tr {
+                th scope="row" { code { (key.id) } }
+                td {
+                    @match key.status {
+                        KeyStatus::Active => span.mark.active { "active" },
+                        KeyStatus::Inactive => "inactive",
+                        KeyStatus::Unknown => span.mark.late { "not configured" },
+                    }
+                }
+                td { (key.versions) }
+            }
+        }
+    };
     html! {
         section id="encryption-keys" aria-labelledby="keys" data-live[usage.inactive_keys > 0] {
             h2 id="keys" { "Encryption keys" }
             p { "The number of stored versions that each key encrypts. " code { "keywright keys status" } " prints the same ids." }
-            (scrolled("Table of the keys", &html! {
-                table {
-                    thead { tr { th scope="col" { "Key" } th scope="col" { "State" } th scope="col" { "Versions" } } }
-                    tbody {
-                        @for key in used {
-                            tr {
-                                th scope="row" { code { (key.id) } }
-                                td {
-                                    @match key.status {
-                                        KeyStatus::Active => span.mark.active { "active" },
-                                        KeyStatus::Inactive => "inactive",
-                                        KeyStatus::Unknown => span.mark.late { "not configured" },
-                                    }
-                                }
-                                td { (key.versions) }
-                            }
-                        }
-                    }
-                }
-            }))
+            (table("Table of the keys", &["Key", "State", "Versions"], &rows))
             @if let Some(rotation) = rotation(&usage) { (rotation) }
             @if usage.unknown_keys > 0 { p { "Number of versions that can't be read because their keys are not configured: " (usage.unknown_keys) ". Ask an administrator to configure the keys." } }
         }
@@ -111,28 +107,16 @@ fn table_of_plugins(types: &[KnownType], plugins: &[PluginState]) -> Markup {
     };
     let mut others = plugins.iter();
     let resolver = others.find(|plugin| plugin.credential_type.is_none());
+    let columns = ["Type", "Plugin", "Randomness", "Calls", "Faults", "Circuit"];
+    let rows = html! {
+        @for known in types { (row(&known.name, &known.summary, generator(known))) }
+        @if resolver.is_some() { (row("resolver", "Finds references in documents for interpolation.", resolver)) }
+    };
     html! {
         section aria-labelledby="plugins" {
             h2 id="plugins" { "Types and plugins" }
             p { "Calls and faults are counted on this server, from the time when the plugin was loaded." }
-            (scrolled("Table of the types", &html! {
-                table {
-                    thead {
-                        tr {
-                            th scope="col" { "Type" }
-                            th scope="col" { "Plugin" }
-                            th scope="col" { "Randomness" }
-                            th scope="col" { "Calls" }
-                            th scope="col" { "Faults" }
-                            th scope="col" { "Circuit" }
-                        }
-                    }
-                    tbody {
-                        @for known in types { (row(&known.name, &known.summary, generator(known))) }
-                        @if resolver.is_some() { (row("resolver", "Finds references in documents for interpolation.", resolver)) }
-                    }
-                }
-            }))
+            (table("Table of the types", &columns, &rows))
             @if plugins.is_empty() { p.empty { "No plugins are configured on this server. Ask an administrator to configure a generator." } }
         }
     }

@@ -15,7 +15,7 @@ use super::{
     permission::{ID, PATH, listed},
 };
 use crate::{
-    page::{Page, PageResult, next_links, scrolled},
+    page::{Page, PageResult, next_links, table},
     paths::{ADD_PERMISSION, PERMISSION, PERMISSIONS, link, link_to_permissions},
     request::Fields,
     session::Visit,
@@ -135,14 +135,10 @@ impl Shown<'_> {
     }
 
     fn table(&self) -> Markup {
-        html! {
-            (scrolled("Table of the permissions", &html! {
-                table {
-                    thead { tr { th scope="col" { "Actor" } th scope="col" { "Operations" } th scope="col" { "Granted on" } th scope="col" { "Action" } } }
-                    tbody { @for permission in &self.covering.permissions { (self.row(permission)) } }
-                }
-            }))
-        }
+        let columns = ["Actor", "Operations", "Granted on", "Action"];
+        let rows =
+            html! { @for permission in &self.covering.permissions { (self.row(permission)) } };
+        table("Table of the permissions", &columns, &rows)
     }
 
     fn row(&self, permission: &Permission) -> Markup {
