@@ -20,7 +20,7 @@ pub use certificate::{
 };
 pub use key_ring::{
     ComparisonError, ConfiguredKey, ConfiguredKeys, DerivationError, ENCRYPTIONS_PER_KEY_MAX,
-    ENCRYPTIONS_PER_KEY_WARNED, KeyDerivation, KeyRecord, KeyRing, KeyRingError, KeySource,
-    NoMatchingKeyError, PASSWORD_ITERATIONS_MAX, PASSWORD_ITERATIONS_MIN, PasswordDerivation,
-    RawKey, RawKeyError, Recognition, RecordError, WRAPPED_KEY_BYTES_MAX, WrappingKey,
+    ENCRYPTIONS_PER_KEY_WARNED, KeyRing, KeyRingError, KeySource, NoMatchingKeyError,
+    PASSWORD_ITERATIONS_MAX, PASSWORD_ITERATIONS_MIN, RawKey, RawKeyError, Recognition,
+    RecordError, WRAPPED_KEY_BYTES_MAX, WrappingKey,
 };

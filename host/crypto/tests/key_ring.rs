@@ -12,12 +12,15 @@ use chrono::{DateTime, Utc};
 use keywright_core::{
     Secret,
     credential::LookupName,
-    ports::{Envelope, KeyManagement, KeyManagementError, KeyStatus, SealContext, SealError},
+    ports::{
+        Envelope, KeyDerivation, KeyManagement, KeyManagementError, KeyRecord, KeyStatus,
+        SealContext, SealError,
+    },
 };
 use keywright_crypto::{
-    ComparisonError, ConfiguredKey, ConfiguredKeys, KeyDerivation, KeyRecord, KeyRing,
-    KeyRingError, KeySource, NoMatchingKeyError, PASSWORD_ITERATIONS_MAX, PASSWORD_ITERATIONS_MIN,
-    RawKeyError, Recognition, RecordError, WRAPPED_KEY_BYTES_MAX, WrappingKey,
+    ComparisonError, ConfiguredKey, ConfiguredKeys, KeyRing, KeyRingError, KeySource,
+    NoMatchingKeyError, PASSWORD_ITERATIONS_MAX, PASSWORD_ITERATIONS_MIN, RawKeyError, Recognition,
+    RecordError, WRAPPED_KEY_BYTES_MAX, WrappingKey,
 };
 use uuid::Uuid;
 use zeroize::Zeroizing;

@@ -3,11 +3,12 @@
 use std::{collections::HashSet, sync::Arc};
 
 use async_trait::async_trait;
+use chrono::DateTime;
 use keywright_core::{
     credential::CredentialName,
     ports::{
-        EncryptionKeyRepository, Envelope, KeyRotationRepository, RepositoryError, ResealedVersion,
-        SealedVersion,
+        EncryptionKeyRepository, Envelope, KeyDerivation, KeyRecord, KeyRotationRepository,
+        PasswordDerivation, RepositoryError, ResealedVersion, SealedVersion,
     },
 };
 use uuid::Uuid;
@@ -19,28 +20,9 @@ use crate::{
     statement::{Statement, built_statement, statement},
 };
 
-/// The record of an encryption key: how to derive or unwrap the key, and how to verify it. Does not contain the key in plaintext.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EncryptionKeyRow {
-    /// The id by which ciphertexts reference the key.
-    pub id: Uuid,
-    /// The provider of the key: `password`, `raw` or `kms`.
-    pub provider: String,
-    /// The salt and the number of iterations, for a derived key.
-    pub derivation: Option<(Vec<u8>, i64)>,
-    /// The key, encrypted by a key management service. `None` for the other providers.
-    pub wrapped_key: Option<Vec<u8>>,
-    /// The nonce of the canary.
-    pub canary_nonce: Vec<u8>,
-    /// The canary, encrypted with the key.
-    pub canary_ciphertext: Vec<u8>,
-    /// When the key was first active, in milliseconds since 1970.
-    pub created_at: i64,
-}
-
 impl Database {
     /// Returns the records of all encryption keys, oldest first.
-    pub async fn encryption_keys(&self) -> Result<Vec<EncryptionKeyRow>, RepositoryError> {
+    pub async fn encryption_keys(&self) -> Result<Vec<KeyRecord>, RepositoryError> {
         self.pools
             .reader
             .fetch_all(statement(statements::ALL_KEYS).short())
@@ -58,7 +40,7 @@ impl Database {
     /// If the database fails; then nothing was written, unless the response to the commit was lost.
     pub async fn add_encryption_key(
         &self,
-        key: &EncryptionKeyRow,
+        key: &KeyRecord,
         known: &HashSet<Uuid>,
     ) -> Result<bool, RepositoryError> {
         let key = Arc::new((key.clone(), known.clone()));
@@ -104,7 +86,7 @@ impl Database {
 
 async fn add_once(
     mut transaction: Transaction,
-    key: Arc<(EncryptionKeyRow, HashSet<Uuid>)>,
+    key: Arc<(KeyRecord, HashSet<Uuid>)>,
 ) -> Result<Ended<bool>, RepositoryError> {
     let (key, known) = key.as_ref();
     let present: HashSet<Uuid> = transaction
@@ -116,16 +98,22 @@ async fn add_once(
     if present != *known {
         return transaction.conclude(false).await;
     }
-    let (salt, iterations) = key.derivation.clone().unzip();
+    let (salt, iterations, wrapped_key) = match &key.derivation {
+        KeyDerivation::Password(PasswordDerivation { salt, iterations }) => {
+            (Some(salt.as_slice()), Some(i64::from(*iterations)), None)
+        }
+        KeyDerivation::Raw => (None, None, None),
+        KeyDerivation::Wrapped(wrapped_key) => (None, None, Some(wrapped_key.as_slice())),
+    };
     let query = statement(statements::INSERT_KEY)
         .bind(key.id)
-        .bind(key.provider.as_str())
+        .bind(<&str>::from(&key.derivation))
         .bind(salt)
         .bind(iterations)
         .bind(key.canary_nonce.as_slice())
         .bind(key.canary_ciphertext.as_slice())
-        .bind(key.created_at)
-        .bind(key.wrapped_key.clone());
+        .bind(key.created_at.timestamp_millis())
+        .bind(wrapped_key);
     transaction.execute(query).await?;
     transaction.commit(true).await
 }
@@ -157,17 +145,29 @@ impl EncryptionKeyRepository for Database {
     }
 }
 
-fn key_of(row: &Row) -> Result<EncryptionKeyRow, RepositoryError> {
+fn key_of(row: &Row) -> Result<KeyRecord, RepositoryError> {
+    let id = column!(row, "encryption_key", "id")?;
+    let malformed = || RepositoryError::KeyRecordMalformed(id);
+    let provider: String = column!(row, "encryption_key", "provider")?;
     let salt: Option<Vec<u8>> = column!(row, "encryption_key", "salt")?;
     let iterations: Option<i64> = column!(row, "encryption_key", "iterations")?;
-    Ok(EncryptionKeyRow {
-        id: column!(row, "encryption_key", "id")?,
-        provider: column!(row, "encryption_key", "provider")?,
-        wrapped_key: column!(row, "encryption_key", "wrapped_key")?,
-        derivation: salt.zip(iterations),
+    let wrapped_key = column!(row, "encryption_key", "wrapped_key")?;
+    let derivation = match (provider.as_str(), salt.zip(iterations), wrapped_key) {
+        ("password", Some((salt, iterations)), None) => {
+            let iterations = u32::try_from(iterations).map_err(|_| malformed())?;
+            KeyDerivation::Password(PasswordDerivation { salt, iterations })
+        }
+        ("raw", None, None) => KeyDerivation::Raw,
+        ("kms", None, Some(wrapped_key)) => KeyDerivation::Wrapped(wrapped_key),
+        _ => return Err(malformed()),
+    };
+    let created_at = column!(row, "encryption_key", "created_at")?;
+    Ok(KeyRecord {
+        id,
+        derivation,
         canary_nonce: column!(row, "encryption_key", "canary_nonce")?,
         canary_ciphertext: column!(row, "encryption_key", "canary_ciphertext")?,
-        created_at: column!(row, "encryption_key", "created_at")?,
+        created_at: DateTime::from_timestamp_millis(created_at).ok_or_else(malformed)?,
     })
 }
 

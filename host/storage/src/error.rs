@@ -439,7 +439,7 @@ fn database_error(failure: &RepositoryError) -> Option<&dyn DatabaseError> {
         RepositoryError::Query(cause) | RepositoryError::Unavailable(cause) => {
             cause.downcast_ref::<SqlxError>()?.0.as_database_error()
         }
-        RepositoryError::Inconsistent(_) => None,
+        RepositoryError::Inconsistent(_) | RepositoryError::KeyRecordMalformed(_) => None,
     }
 }
 

@@ -34,7 +34,7 @@ mod statement;
 pub use backup::{BackedUp, BackupError, back_up};
 pub use connections::PoolOccupancy;
 pub use database::{Database, DatabaseOccupancy, DatabaseOptions};
-pub use encryption_key::{BATCH_BYTES_MAX, EncryptionKeyRow};
+pub use encryption_key::BATCH_BYTES_MAX;
 pub use error::DatabaseOpenError;
 pub use postgres::PostgresOptions;
 pub use sqlite::SqliteOptions;

@@ -343,7 +343,7 @@ fn status(failure: &UseCaseError, endpoint: Endpoint) -> StatusCode {
         )
         | UseCaseError::TooManyBulkChanges => StatusCode::SERVICE_UNAVAILABLE,
         UseCaseError::GeneratedCertificateRefused(_)
-        | UseCaseError::Repository(RepositoryError::Inconsistent(_) | RepositoryError::Query(_))
+        | UseCaseError::Repository(_)
         | UseCaseError::Seal(_)
         | UseCaseError::StoredValueMalformed => StatusCode::INTERNAL_SERVER_ERROR,
         UseCaseError::Plugin(plugin) => plugin_status(plugin, endpoint),

@@ -23,12 +23,12 @@ use keywright_core::{
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CertificateLists, CredentialKey,
         CredentialRepository, CredentialSearches, EXPIRY_MOMENTS, EncryptionKeyRepository,
-        ExpiryCounts, NewVersion, NewestSize, PermissionRepository, PermittedRead,
-        PermittedVersions, ReadVersions, Receive, RepositoryError, SignedName, SignedTypes,
-        VersionChange, VersionChanged, VersionSelection, VersionsSize,
+        ExpiryCounts, KeyDerivation, KeyRecord, NewVersion, NewestSize, PermissionRepository,
+        PermittedRead, PermittedVersions, ReadVersions, Receive, RepositoryError, SignedName,
+        SignedTypes, VersionChange, VersionChanged, VersionSelection, VersionsSize,
     },
 };
-use keywright_storage::{Database, DatabaseOptions, EncryptionKeyRow, SqliteOptions};
+use keywright_storage::{Database, DatabaseOptions, SqliteOptions};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::Notify;
@@ -227,14 +227,12 @@ impl Storage {
         });
         let database = Database::open(&options, Arc::new(RandomIdentifiers));
         let database = database.await.unwrap();
-        let key = EncryptionKeyRow {
+        let key = KeyRecord {
             id: envelope("").key_id,
-            provider: "password".to_owned(),
-            derivation: Some((vec![1; 64], 210_000)),
-            wrapped_key: None,
+            derivation: KeyDerivation::Raw,
             canary_nonce: vec![2; 12],
             canary_ciphertext: vec![3; 48],
-            created_at: 0,
+            created_at: DateTime::UNIX_EPOCH,
         };
         let added = database.add_encryption_key(&key, &HashSet::new()).await;
         assert!(added.unwrap());

@@ -131,6 +131,7 @@ pub(super) fn unless_unavailable<T>(
         Ok(read) => Ok(Ok(read)),
         Err(RepositoryError::Inconsistent(column)) => Ok(Err(format!("{column} is malformed"))),
         Err(RepositoryError::Query(cause)) => Ok(Err(cause.to_string())),
+        Err(failure @ RepositoryError::KeyRecordMalformed(_)) => Ok(Err(failure.to_string())),
         Err(failure @ RepositoryError::Unavailable(_)) => Err(failure),
     }
 }

@@ -1,6 +1,8 @@
 //! Encryption of stored values, and key-encryption keys that never leave a key management service.
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use strum::IntoStaticStr;
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
@@ -39,6 +41,43 @@ pub enum KeyStatus {
     Inactive,
     /// The key is not configured. Values encrypted with it can't be read.
     Unknown,
+}
+
+/// The stored record of an encryption key. It does not contain the key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRecord {
+    /// The id of the key in encrypted values.
+    pub id: Uuid,
+    /// The parameters to obtain the key.
+    pub derivation: KeyDerivation,
+    /// The nonce of the canary.
+    pub canary_nonce: Vec<u8>,
+    /// The canary, encrypted with the key.
+    pub canary_ciphertext: Vec<u8>,
+    /// The time when the key was first active.
+    pub created_at: DateTime<Utc>,
+}
+
+/// The parameters to obtain a key. The names of the variants are those of the providers.
+#[derive(Clone, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+pub enum KeyDerivation {
+    /// The key is derived from a password.
+    Password(PasswordDerivation),
+    /// The key itself is configured.
+    Raw,
+    /// A key management service decrypts these bytes to the key.
+    #[strum(serialize = "kms")]
+    Wrapped(Vec<u8>),
+}
+
+/// The parameters of PBKDF2-HMAC-SHA-512.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PasswordDerivation {
+    /// 64 random bytes.
+    pub salt: Vec<u8>,
+    /// The number of iterations.
+    pub iterations: u32,
 }
 
 /// The stored records of encryption keys.

@@ -24,8 +24,8 @@ pub use check::{
     CheckedRow, CheckedVersion, PointedVersion, SequenceRange,
 };
 pub use encryption::{
-    EncryptionKeyRepository, Envelope, KeyManagement, KeyManagementError, KeyStatus,
-    RecognitionError, SealContext, SealError, Sealer,
+    EncryptionKeyRepository, Envelope, KeyDerivation, KeyManagement, KeyManagementError, KeyRecord,
+    KeyStatus, PasswordDerivation, RecognitionError, SealContext, SealError, Sealer,
 };
 pub use plugins::{
     Generator, GeneratorDescription, Generators, HostWork, Input, OpenCircuit,
@@ -58,6 +58,12 @@ pub enum RepositoryError {
     /// Stored data breaks a rule of the schema. Names the column, never the data.
     #[error("the database is inconsistent: {0}; run `keywright check`")]
     Inconsistent(&'static str),
+    /// The record of the encryption key with this id can't be read.
+    #[error(
+        "the row {0} of the table encryption_key is malformed, or was created by a newer release; restore the row from a \
+         backup, or use that release"
+    )]
+    KeyRecordMalformed(Uuid),
     /// The database is unreachable or timed out. A retry may succeed.
     #[error("the database is not available")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),

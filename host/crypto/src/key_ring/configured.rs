@@ -7,14 +7,14 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chrono::{DateTime, Utc};
 use keywright_core::{
     Secret,
-    ports::{KeyManagement, KeyManagementError},
+    ports::{KeyDerivation, KeyManagement, KeyManagementError, KeyRecord, PasswordDerivation},
 };
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use super::data_key::{
-    DataKey, DerivationError, KEY_BYTES, KeyDerivation, KeyRecord, PASSWORD_ITERATIONS_MAX,
-    PasswordDerivation, SALT_BYTES, WRAPPED_KEY_BYTES_MAX,
+    DataKey, DerivationError, KEY_BYTES, PASSWORD_ITERATIONS_MAX, SALT_BYTES,
+    WRAPPED_KEY_BYTES_MAX, record_of,
 };
 
 /// The minimum number of iterations to derive a new key from a password.
@@ -168,7 +168,7 @@ impl ConfiguredKeys {
         let (root, derivation) = key.source.fresh().await?;
         DataKey::new(root)
             .ok()
-            .and_then(|key| KeyRecord::new(id, derivation, &key, now))
+            .and_then(|key| record_of(&key, id, derivation, now))
             .ok_or(RecordError::CipherFailed)
     }
 }

@@ -9,6 +9,7 @@ use aes_gcm::{
 };
 use aws_lc_rs::{hkdf, rand};
 use chrono::{DateTime, Utc};
+use keywright_core::ports::{KeyDerivation, KeyRecord};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
@@ -92,78 +93,41 @@ fn expand(
     Ok(key)
 }
 
-/// The stored record of a key. It does not contain the key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyRecord {
-    /// The id of the key in encrypted values.
-    pub id: Uuid,
-    /// The parameters to obtain the key.
-    pub derivation: KeyDerivation,
-    /// The nonce of the canary.
-    pub canary_nonce: Vec<u8>,
-    /// The canary, encrypted with the key.
-    pub canary_ciphertext: Vec<u8>,
-    /// The time when the key was first active.
-    pub created_at: DateTime<Utc>,
+/// Creates the record of a key. Returns `None` if the cipher fails.
+pub(super) fn record_of(
+    key: &DataKey,
+    id: Uuid,
+    derivation: KeyDerivation,
+    now: DateTime<Utc>,
+) -> Option<KeyRecord> {
+    let (canary_nonce, canary_ciphertext) = key.encrypt(&canary_associated_data(id), CANARY)?;
+    Some(KeyRecord {
+        id,
+        derivation,
+        canary_nonce,
+        canary_ciphertext,
+        created_at: now,
+    })
 }
 
-/// The parameters to obtain a key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum KeyDerivation {
-    /// The key is derived from a password.
-    Password(PasswordDerivation),
-    /// The key itself is configured.
-    Raw,
-    /// A key management service decrypts these bytes to the key. At most [`WRAPPED_KEY_BYTES_MAX`].
-    Wrapped(Vec<u8>),
+pub(super) fn is_record_of(record: &KeyRecord, key: &DataKey) -> bool {
+    key.decrypt(
+        &canary_associated_data(record.id),
+        &record.canary_nonce,
+        &record.canary_ciphertext,
+    )
+    .is_some_and(|canary| canary == CANARY)
 }
 
-/// The parameters of PBKDF2-HMAC-SHA-512.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PasswordDerivation {
-    /// 64 random bytes.
-    pub salt: Vec<u8>,
-    /// The number of iterations.
-    pub iterations: u32,
-}
-
-impl KeyRecord {
-    /// Creates the record of a key. Returns `None` if the cipher fails.
-    pub(super) fn new(
-        id: Uuid,
-        derivation: KeyDerivation,
-        key: &DataKey,
-        now: DateTime<Utc>,
-    ) -> Option<Self> {
-        let (canary_nonce, canary_ciphertext) = key.encrypt(&canary_associated_data(id), CANARY)?;
-        Some(Self {
-            id,
-            derivation,
-            canary_nonce,
-            canary_ciphertext,
-            created_at: now,
-        })
-    }
-
-    pub(super) fn is_of(&self, key: &DataKey) -> bool {
-        key.decrypt(
-            &canary_associated_data(self.id),
-            &self.canary_nonce,
-            &self.canary_ciphertext,
-        )
-        .is_some_and(|canary| canary == CANARY)
-    }
-
-    pub(super) fn is_well_formed(&self) -> bool {
-        match &self.derivation {
-            KeyDerivation::Password(parameters) => {
-                parameters.salt.len() == SALT_BYTES
-                    && (1..=PASSWORD_ITERATIONS_MAX).contains(&parameters.iterations)
-            }
-            KeyDerivation::Raw => true,
-            KeyDerivation::Wrapped(wrapped_key) => {
-                (1..=WRAPPED_KEY_BYTES_MAX).contains(&wrapped_key.len())
-            }
+pub(super) fn is_well_formed(record: &KeyRecord) -> bool {
+    match &record.derivation {
+        KeyDerivation::Password(parameters) => {
+            parameters.salt.len() == SALT_BYTES
+                && (1..=PASSWORD_ITERATIONS_MAX).contains(&parameters.iterations)
+        }
+        KeyDerivation::Raw => true,
+        KeyDerivation::Wrapped(wrapped_key) => {
+            (1..=WRAPPED_KEY_BYTES_MAX).contains(&wrapped_key.len())
         }
     }
 }

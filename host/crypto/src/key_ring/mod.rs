@@ -11,7 +11,7 @@ use std::{
 
 use keywright_core::{
     Secret,
-    ports::{Envelope, KeyStatus, SealContext, SealError},
+    ports::{Envelope, KeyRecord, KeyStatus, SealContext, SealError},
 };
 use uuid::Uuid;
 use zeroize::Zeroizing;
@@ -20,11 +20,8 @@ pub use configured::{
     ComparisonError, ConfiguredKey, ConfiguredKeys, KeyRingError, KeySource,
     PASSWORD_ITERATIONS_MIN, RawKey, RawKeyError, RecordError, WrappingKey,
 };
-use data_key::DataKey;
-pub use data_key::{
-    DerivationError, KeyDerivation, KeyRecord, PASSWORD_ITERATIONS_MAX, PasswordDerivation,
-    WRAPPED_KEY_BYTES_MAX,
-};
+use data_key::{DataKey, is_record_of, is_well_formed};
+pub use data_key::{DerivationError, PASSWORD_ITERATIONS_MAX, WRAPPED_KEY_BYTES_MAX};
 
 /// The recognized encryption keys. All of them decrypt, and the active one encrypts. [`Recognition`] creates the key ring from
 /// [`ConfiguredKeys`] and stored [`KeyRecord`]s.
@@ -245,13 +242,13 @@ impl Recognition {
         configured: &ConfiguredKeys,
         record: &KeyRecord,
     ) -> Result<(), ComparisonError> {
-        if !record.is_well_formed() {
+        if !is_well_formed(record) {
             return Err(ComparisonError::RecordMalformed(record.id));
         }
         let mut outcome = Ok(());
         for (index, key) in configured.all().iter().enumerate() {
             let data_key = match key.source.data_key(&record.derivation).await {
-                Ok(Some(data_key)) if record.is_of(&data_key) => data_key,
+                Ok(Some(data_key)) if is_record_of(record, &data_key) => data_key,
                 Ok(_) => continue,
                 Err(failure) => {
                     outcome = outcome.and(Err(failure));

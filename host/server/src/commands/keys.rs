@@ -2,18 +2,18 @@
 
 use std::{collections::HashMap, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
-use chrono::{DateTime, SecondsFormat};
+use chrono::SecondsFormat;
 use clap::Subcommand;
 use keywright_core::{
     UseCaseError,
     encryption_key::{EncryptionKeys, RotateKeys},
     ports::{
-        EncryptionKeyRepository, Identifiers, KeyRotationRepository, KeyStatus, RepositoryError,
-        Sealer,
+        EncryptionKeyRepository, Identifiers, KeyRecord, KeyRotationRepository, KeyStatus,
+        RepositoryError, Sealer,
     },
 };
 use keywright_crypto::{ENCRYPTIONS_PER_KEY_MAX, ENCRYPTIONS_PER_KEY_WARNED};
-use keywright_storage::{Database, DatabaseOptions, EncryptionKeyRow};
+use keywright_storage::{Database, DatabaseOptions};
 use serde::Serialize;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -303,7 +303,7 @@ async fn status(config: &Config, as_json: bool) -> Result<ExitCode, StartupError
 
 /// The records of all keys, and their counts.
 struct StoredKeys {
-    records: Vec<EncryptionKeyRow>,
+    records: Vec<KeyRecord>,
     versions: HashMap<Uuid, u64>,
     encryptions: HashMap<Uuid, u64>,
 }
@@ -319,7 +319,7 @@ async fn read_keys(database: &Database) -> Result<StoredKeys, RepositoryError> {
 #[derive(Serialize)]
 struct KeyReport {
     id: Uuid,
-    provider: String,
+    provider: &'static str,
     created_at: String,
     state: &'static str,
     versions: u64,
@@ -328,15 +328,13 @@ struct KeyReport {
 }
 
 impl KeyReport {
-    fn new(record: &EncryptionKeyRow, stored: &StoredKeys, recognized: &RecognizedKeys) -> Self {
+    fn new(record: &KeyRecord, stored: &StoredKeys, recognized: &RecognizedKeys) -> Self {
         let count =
             |counts: &HashMap<Uuid, u64>| counts.get(&record.id).copied().unwrap_or_default();
         Self {
             id: record.id,
-            provider: record.provider.clone(),
-            created_at: DateTime::from_timestamp_millis(record.created_at)
-                .unwrap_or_default()
-                .to_rfc3339_opts(SecondsFormat::Secs, true),
+            provider: (&record.derivation).into(),
+            created_at: record.created_at.to_rfc3339_opts(SecondsFormat::Secs, true),
             state: match recognized.status(record.id) {
                 KeyStatus::Active => ACTIVE,
                 KeyStatus::Inactive => "inactive",
@@ -361,7 +359,7 @@ fn table(keys: &[KeyReport]) -> String {
     let lines = keys.iter().map(|key| {
         let (versions, encryptions) = (key.versions.to_string(), key.encryptions.to_string());
         let (id, counts) = (key.id.to_string(), [versions.as_str(), &encryptions]);
-        line(&id, &key.provider, &key.created_at, key.state, counts)
+        line(&id, key.provider, &key.created_at, key.state, counts)
     });
     std::iter::once(head).chain(lines).collect()
 }

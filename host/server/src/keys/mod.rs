@@ -15,7 +15,6 @@ use crate::{
     started::{StartupContext, StartupError},
 };
 pub(crate) use shared::SharedKeyRing;
-use shared::{records_of, row_of};
 
 /// Recognizes the configured keys by their records. If the active key has no record, stores one or waits for another
 /// server to do so.
@@ -112,7 +111,7 @@ impl RecognizedKeys {
 
     /// Compares the keys with new records.
     async fn compare(&mut self) -> Result<(), StartupError> {
-        let records = records_of(self.database.encryption_keys().await.map_err(read_failed)?)?;
+        let records = self.database.encryption_keys().await.map_err(read_failed)?;
         self.recognition
             .compare(&self.configured, &records)
             .await
@@ -139,10 +138,7 @@ impl RecognizedKeys {
             .await
             .while_doing("creating the record of the new encryption key")?;
         let known: HashSet<Uuid> = self.recognition.compared().collect();
-        let adding = self
-            .database
-            .add_encryption_key(&row_of(record), &known)
-            .await;
+        let adding = self.database.add_encryption_key(&record, &known).await;
         adding.while_doing("storing the record of the new encryption key")
     }
 

@@ -14,7 +14,6 @@ use std::{
 };
 
 use async_trait::async_trait;
-use chrono::DateTime;
 use keywright_core::{
     Secret,
     ports::{
@@ -23,18 +22,15 @@ use keywright_core::{
 };
 use keywright_crypto::{
     ComparisonError, ConfiguredKeys, DerivationError, ENCRYPTIONS_PER_KEY_MAX,
-    ENCRYPTIONS_PER_KEY_WARNED, KeyDerivation, KeyRecord, KeyRing, PasswordDerivation, Recognition,
+    ENCRYPTIONS_PER_KEY_WARNED, KeyRing, Recognition,
 };
-use keywright_storage::{Database, EncryptionKeyRow};
+use keywright_storage::Database;
 use parking_lot::RwLock;
 use tokio::{runtime::Handle, sync::Mutex, task};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-use crate::{
-    background::{PANIC_PAUSE, catch_panic},
-    started::StartupError,
-};
+use crate::background::{PANIC_PAUSE, catch_panic};
 
 pub(crate) struct SharedKeyRing {
     configured: Arc<ConfiguredKeys>,
@@ -137,8 +133,7 @@ impl SharedKeyRing {
 
     /// Reads the records, and compares new records with the configured keys on a blocking thread.
     async fn read_records(&self, failed_at: &mut Option<Instant>) -> Result<(), RepositoryError> {
-        let records = records_of(self.database.encryption_keys().await?)
-            .map_err(|_| RepositoryError::Inconsistent("encryption_key"))?;
+        let records = self.database.encryption_keys().await?;
         let configured = Arc::clone(&self.configured);
         let mut recognition = self.current().recognition.clone();
         let handle = Handle::current();
@@ -303,64 +298,6 @@ impl EncryptionMeter {
     }
 }
 
-/// A stored key record is malformed.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error(
-    "the row {0} of the table encryption_key is malformed, or was created by a newer release; restore the row from a backup, or \
-     use that release"
-)]
-pub(super) struct RowMalformedError(Uuid);
-
-pub(super) fn records_of(rows: Vec<EncryptionKeyRow>) -> Result<Vec<KeyRecord>, RowMalformedError> {
-    rows.into_iter().map(record_of).collect()
-}
-
-pub(super) fn row_of(record: KeyRecord) -> EncryptionKeyRow {
-    let (provider, derivation, wrapped_key) = match record.derivation {
-        KeyDerivation::Password(PasswordDerivation { salt, iterations }) => {
-            (PASSWORD, Some((salt, i64::from(iterations))), None)
-        }
-        KeyDerivation::Raw => (RAW, None, None),
-        KeyDerivation::Wrapped(wrapped_key) => (KMS, None, Some(wrapped_key)),
-    };
-    EncryptionKeyRow {
-        id: record.id,
-        provider: provider.to_owned(),
-        derivation,
-        wrapped_key,
-        canary_nonce: record.canary_nonce,
-        canary_ciphertext: record.canary_ciphertext,
-        created_at: record.created_at.timestamp_millis(),
-    }
-}
-
-fn record_of(row: EncryptionKeyRow) -> Result<KeyRecord, RowMalformedError> {
-    let malformed = RowMalformedError(row.id);
-    let derivation = match (row.provider.as_str(), row.derivation, row.wrapped_key) {
-        (PASSWORD, Some((salt, iterations)), None) => {
-            let iterations = u32::try_from(iterations).map_err(|_| malformed)?;
-            KeyDerivation::Password(PasswordDerivation { salt, iterations })
-        }
-        (RAW, None, None) => KeyDerivation::Raw,
-        (KMS, None, Some(wrapped_key)) => KeyDerivation::Wrapped(wrapped_key),
-        _ => return Err(malformed),
-    };
-    let created_at = DateTime::from_timestamp_millis(row.created_at).ok_or(malformed)?;
-    Ok(KeyRecord {
-        id: row.id,
-        derivation,
-        canary_nonce: row.canary_nonce,
-        canary_ciphertext: row.canary_ciphertext,
-        created_at,
-    })
-}
-
-impl From<RowMalformedError> for StartupError {
-    fn from(malformed: RowMalformedError) -> Self {
-        Self::new(malformed.to_string())
-    }
-}
-
 const RECORDS_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The pause after a key management plugin failed to respond.
@@ -370,8 +307,3 @@ const FAILURE_PAUSE: Duration = Duration::from_secs(1);
 /// shutdown, so the first one is small.
 const RESERVED_FIRST: u64 = 1_024;
 const RESERVED_MAX: u64 = 65_536;
-
-/// The names of the providers in records.
-const KMS: &str = "kms";
-const PASSWORD: &str = "password";
-const RAW: &str = "raw";

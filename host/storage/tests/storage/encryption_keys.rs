@@ -5,26 +5,24 @@ use std::collections::HashSet;
 use keywright_core::{
     credential::CredentialName,
     ports::{
-        CredentialRepository, Envelope, KeyRotationRepository, ResealedVersion, SealedVersion,
+        CredentialRepository, Envelope, KeyDerivation, KeyRecord, KeyRotationRepository,
+        ResealedVersion, SealedVersion,
     },
 };
-use keywright_storage::{BATCH_BYTES_MAX, EncryptionKeyRow};
+use keywright_storage::BATCH_BYTES_MAX;
 use uuid::Uuid;
 
-use crate::support::{Fixture, KEY_ID, key};
+use crate::support::{Fixture, KEY_ID, at, key};
 
 #[tokio::test]
 async fn records_are_read_as_written_oldest_first() {
     let fixture = Fixture::new().await;
-    let raw = EncryptionKeyRow {
-        provider: "raw".to_owned(),
-        derivation: None,
+    let raw = KeyRecord {
+        derivation: KeyDerivation::Raw,
         ..key(Uuid::from_u128(2), 0)
     };
-    let wrapped = EncryptionKeyRow {
-        provider: "kms".to_owned(),
-        derivation: None,
-        wrapped_key: Some(vec![4; 16_384]),
+    let wrapped = KeyRecord {
+        derivation: KeyDerivation::Wrapped(vec![4; 16_384]),
         ..key(Uuid::from_u128(3), 2)
     };
     fixture.add_key(&wrapped).await;
@@ -46,7 +44,7 @@ async fn a_record_is_added_once() {
     assert!(again.is_err());
     assert_eq!(
         fixture.database.encryption_keys().await.unwrap()[0].created_at,
-        1
+        at(1)
     );
 }
 
@@ -93,8 +91,8 @@ async fn one_of_several_concurrent_servers_adds_a_record() {
 async fn an_empty_or_too_long_wrapped_key_is_refused() {
     let fixture = Fixture::new().await;
     for bytes in [0, 16_385] {
-        let key = EncryptionKeyRow {
-            wrapped_key: Some(vec![4; bytes]),
+        let key = KeyRecord {
+            derivation: KeyDerivation::Wrapped(vec![4; bytes]),
             ..key(Uuid::from_u128(2), 2)
         };
         let known = HashSet::from([KEY_ID]);

@@ -19,12 +19,11 @@ use keywright_core::{
     permission::Actor,
     ports::{
         AppendCondition, Appended, CredentialKey, CredentialRepository, CredentialSearches,
-        Envelope, Identifiers, NewVersion, RepositoryError, VersionSelection,
+        Envelope, Identifiers, KeyDerivation, KeyRecord, NewVersion, PasswordDerivation,
+        RepositoryError, VersionSelection,
     },
 };
-use keywright_storage::{
-    Database, DatabaseOptions, EncryptionKeyRow, PostgresOptions, SqliteOptions,
-};
+use keywright_storage::{Database, DatabaseOptions, PostgresOptions, SqliteOptions};
 use keywright_test_postgres::PostgresServer;
 use sqlx::{AssertSqlSafe, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 use tempfile::TempDir;
@@ -120,7 +119,7 @@ impl Fixture {
     }
 
     /// Adds the record of a key, even if there are other records.
-    pub(crate) async fn add_key(&self, key: &EncryptionKeyRow) {
+    pub(crate) async fn add_key(&self, key: &KeyRecord) {
         let records = self.database.encryption_keys().await.unwrap();
         let known = records.iter().map(|record| record.id).collect();
         assert!(self.database.add_encryption_key(key, &known).await.unwrap());
@@ -275,15 +274,14 @@ pub(crate) fn version(
     }
 }
 
-pub(crate) fn key(id: Uuid, milliseconds: i64) -> EncryptionKeyRow {
-    EncryptionKeyRow {
+pub(crate) fn key(id: Uuid, milliseconds: i64) -> KeyRecord {
+    let (salt, iterations) = (vec![1; 64], 210_000);
+    KeyRecord {
         id,
-        provider: "password".to_owned(),
-        derivation: Some((vec![1; 64], 210_000)),
-        wrapped_key: None,
+        derivation: KeyDerivation::Password(PasswordDerivation { salt, iterations }),
         canary_nonce: vec![2; 12],
         canary_ciphertext: vec![3; 48],
-        created_at: milliseconds,
+        created_at: at(milliseconds),
     }
 }
 
