@@ -6,18 +6,17 @@ use futures_util::future::{join, join_all};
 use keywright_core::{
     certificate::CertificateFacts,
     credential::{
-        CredentialName, Find, FindNames, IssuerVersion, Lifetime, LookupName, StoredVersion,
-        VersionAttributes,
+        Find, FindNames, IssuerVersion, Lifetime, LookupName, StoredVersion, VersionAttributes,
     },
     permission::Actor,
     ports::{
-        CertificateLists, CredentialKey, CredentialRepository, CredentialSearches, NewVersion,
-        SignedName, SignedTypes,
+        CertificateLists, CredentialKey, CredentialRepository, CredentialSearches, SignedName,
+        SignedTypes,
     },
 };
 use uuid::Uuid;
 
-use crate::support::{Fixture, at, facts, reader, version};
+use crate::support::{Fixture, at, facts, reader, signed_by, version};
 
 #[tokio::test]
 async fn credentials_are_counted_by_the_expiry_of_the_newest_version() {
@@ -75,31 +74,23 @@ async fn sign(fixture: &Fixture, name: &str, signer: &str) {
         is_certificate_authority: false,
         ..facts(5)
     };
-    let new = version(fixture, name, "certificate", 1);
-    let signed_by = Some(CredentialName::parse(signer).unwrap());
+    let attributes = VersionAttributes {
+        certificate: Some(certificate),
+        ..signed_by(signer)
+    };
     fixture
-        .write(NewVersion {
-            attributes: VersionAttributes {
-                certificate: Some(certificate),
-                signed_by,
-                ..VersionAttributes::default()
-            },
-            ..new
-        })
+        .append_with(name, "certificate", 1, attributes)
         .await;
 }
 
 /// Adds a generated version of another type that this credential signed, without facts about the signed value.
 async fn sign_as(fixture: &Fixture, name: &str, credential_type: &str, signer: &str) {
+    let attributes = VersionAttributes {
+        is_generated: Some(true),
+        ..signed_by(signer)
+    };
     fixture
-        .write(NewVersion {
-            attributes: VersionAttributes {
-                is_generated: Some(true),
-                signed_by: Some(CredentialName::parse(signer).unwrap()),
-                ..VersionAttributes::default()
-            },
-            ..version(fixture, name, credential_type, 1)
-        })
+        .append_with(name, credential_type, 1, attributes)
         .await;
 }
 
@@ -153,21 +144,16 @@ async fn other_types_are_found_by_their_newest_version_and_are_no_cas() {
         ("/Moved", "/other"),
         ("/Svid", "/Root"),
     ] {
-        fixture
-            .write(NewVersion {
-                attributes: VersionAttributes {
-                    is_generated: Some(true),
-                    signed_by: Some(CredentialName::parse(signer).unwrap()),
-                    issuer: Some(IssuerVersion {
-                        version_id: Some(Uuid::from_u128(7)),
-                        expires_at: at(9),
-                    }),
-                    certificate: Some(facts(5)),
-                    ..VersionAttributes::default()
-                },
-                ..version(&fixture, name, "wireguard", 1)
-            })
-            .await;
+        let attributes = VersionAttributes {
+            is_generated: Some(true),
+            issuer: Some(IssuerVersion {
+                version_id: Some(Uuid::from_u128(7)),
+                expires_at: at(9),
+            }),
+            certificate: Some(facts(5)),
+            ..signed_by(signer)
+        };
+        fixture.append_with(name, "wireguard", 1, attributes).await;
     }
     sign_as(&fixture, "/old", "wireguard", "/root").await;
     sign(&fixture, "/leaf", "/root").await;
@@ -204,15 +190,12 @@ async fn signed_names_match_the_newest_versions_and_mark_cas() {
             is_certificate_authority,
             ..facts(1)
         };
+        let attributes = VersionAttributes {
+            certificate: Some(certificate),
+            ..signed_by("/root")
+        };
         fixture
-            .write(NewVersion {
-                attributes: VersionAttributes {
-                    signed_by: Some(CredentialName::parse("/root").unwrap()),
-                    certificate: Some(certificate),
-                    ..VersionAttributes::default()
-                },
-                ..version(&fixture, name, "certificate", 1)
-            })
+            .append_with(name, "certificate", 1, attributes)
             .await;
     }
     sign(&fixture, "/absent-facts", "/root").await;

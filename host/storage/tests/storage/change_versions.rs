@@ -2,7 +2,7 @@
 //! credential that repeat values of its versions.
 
 use keywright_core::{
-    credential::{CredentialName, LookupName, VersionAttributes},
+    credential::{LookupName, VersionAttributes},
     ports::{
         Additions, AllAppended, AppendCondition, CredentialRepository, NewVersion, ReadSigned,
         ReadVersions, RepositoryError, SignedTypes, TransitionalVersion, VersionChange,
@@ -11,7 +11,7 @@ use keywright_core::{
 };
 use uuid::Uuid;
 
-use crate::support::{Fixture, facts, version};
+use crate::support::{Fixture, facts, signed_by, version};
 
 /// Returns a version that is the first of its credential.
 fn first(fixture: &Fixture, name: &str) -> (NewVersion, AppendCondition) {
@@ -128,17 +128,14 @@ async fn nothing_is_added_if_a_ca_changed_after_it_was_read() {
 #[tokio::test]
 async fn nothing_is_added_if_a_ca_signed_something_else_meanwhile() {
     let fixture = Fixture::new().await;
-    let signed = async |name: &str, signed_by: &str| {
-        let new = version(&fixture, name, "certificate", 1);
-        let signed = NewVersion {
-            attributes: VersionAttributes {
-                certificate: Some(facts(5)),
-                signed_by: Some(CredentialName::parse(signed_by).unwrap()),
-                ..VersionAttributes::default()
-            },
-            ..new
+    let signed = async |name: &str, signer: &str| {
+        let attributes = VersionAttributes {
+            certificate: Some(facts(5)),
+            ..signed_by(signer)
         };
-        fixture.write(signed).await
+        fixture
+            .append_with(name, "certificate", 1, attributes)
+            .await
     };
     let a = signed("/a", "/root").await;
     let b = signed("/b", "/Other").await;

@@ -62,18 +62,15 @@ async fn a_chain_is_walked_up_to_the_limit() {
             CHAIN_DEPTH_MAX => "wireguard",
             _ => "certificate",
         };
-        let new = version(&fixture, &name, credential_type, i64::from(number));
         let expires_at = if number == 0 { 100 } else { 9_000 };
+        let attributes = VersionAttributes {
+            certificate: Some(facts(expires_at)),
+            signed_by: issuer.map(|_| CredentialName::parse("/c/000").unwrap()),
+            issuer,
+            ..VersionAttributes::default()
+        };
         let id = fixture
-            .write(NewVersion {
-                attributes: VersionAttributes {
-                    certificate: Some(facts(expires_at)),
-                    signed_by: issuer.map(|_| CredentialName::parse("/c/000").unwrap()),
-                    issuer,
-                    ..VersionAttributes::default()
-                },
-                ..new
-            })
+            .append_with(&name, credential_type, i64::from(number), attributes)
             .await;
         issuer = Some(IssuerVersion {
             version_id: Some(id),

@@ -146,17 +146,29 @@ impl Fixture {
         credential_type: &str,
         milliseconds: i64,
     ) -> Uuid {
-        self.write(version(self, name, credential_type, milliseconds))
+        let attributes = VersionAttributes::default();
+        self.append_with(name, credential_type, milliseconds, attributes)
             .await
     }
 
+    pub(crate) async fn append_with(
+        &self,
+        name: &str,
+        credential_type: &str,
+        milliseconds: i64,
+        attributes: VersionAttributes,
+    ) -> Uuid {
+        let new = version(self, name, credential_type, milliseconds);
+        self.write(NewVersion { attributes, ..new }).await
+    }
+
     pub(crate) async fn append_transitional(&self, name: &str, milliseconds: i64) -> Uuid {
-        let new = version(self, name, CredentialType::CERTIFICATE, milliseconds);
         let attributes = VersionAttributes {
             is_transitional: true,
-            ..new.attributes
+            ..VersionAttributes::default()
         };
-        self.write(NewVersion { attributes, ..new }).await
+        self.append_with(name, "certificate", milliseconds, attributes)
+            .await
     }
 
     pub(crate) async fn write(&self, new: NewVersion) -> Uuid {
@@ -183,14 +195,15 @@ impl Fixture {
         milliseconds: i64,
         expires_at_milliseconds: i64,
     ) -> Uuid {
-        let new = version(self, name, CredentialType::CERTIFICATE, milliseconds);
         let attributes = VersionAttributes {
             is_transitional,
             certificate: Some(facts(expires_at_milliseconds)),
-            ..new.attributes
+            ..VersionAttributes::default()
         };
-        self.write(NewVersion { attributes, ..new }).await
+        self.append_with(name, "certificate", milliseconds, attributes)
+            .await
     }
+
     pub(crate) async fn all(&self, name: &str) -> Vec<StoredVersion> {
         self.database
             .versions_of(
@@ -288,6 +301,14 @@ pub(crate) fn key(id: Uuid, milliseconds: i64) -> KeyRecord {
 /// Returns the time this many milliseconds after the epoch.
 pub(crate) fn at(milliseconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp_millis(milliseconds).unwrap()
+}
+
+/// Returns the attributes of a version that this credential signed.
+pub(crate) fn signed_by(signer: &str) -> VersionAttributes {
+    VersionAttributes {
+        signed_by: Some(CredentialName::parse(signer).unwrap()),
+        ..VersionAttributes::default()
+    }
 }
 
 /// Returns the facts of a certificate that expires this many milliseconds after the epoch.
