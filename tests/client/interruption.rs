@@ -4,6 +4,7 @@ use std::{
     fmt::Write as _,
     fs::{self, OpenOptions},
     io::{Read, Write},
+    ops::RangeInclusive,
     process::Child,
     thread,
     time::Duration,
@@ -11,7 +12,6 @@ use std::{
 
 use keywright_harness::{ReceivedRequest, Reply, Stub, Text, ended, signal};
 use rustix::io::ioctl_fionread;
-use serde_json::json;
 
 use crate::fixtures::{
     self, Gate, VERSION, file_names, gate, listing, name_in, password_for, versions,
@@ -208,26 +208,18 @@ fn an_import_that_waits_for_a_pipe_can_be_interrupted() {
 
 #[test]
 fn a_lost_connection_fails_only_the_entries_in_progress() {
-    let stub = Stub::start(|request, _, _| {
-        if is_for(request, 4) || is_for(request, 5) {
-            Reply::lost()
-        } else {
-            Reply::new(200, VERSION)
-        }
-    });
-    let shell = stub.shell();
-    fixtures::file(&shell, "file", &entries(20));
-    let run = shell.run("import file").expect(3);
-    let summary = run.json();
-    assert_eq!(summary["set"], json!(18), "{run:?}");
-    assert_eq!(summary["failed"], json!(2), "{run:?}");
-    assert_eq!(summary["not_tried"], json!(0), "{run:?}");
+    import_losing(4..=5, "import file", 3, [18, 2, 0]);
 }
 
 #[test]
 fn three_consecutive_lost_connections_end_the_import() {
-    let stub = Stub::start(|request, _, _| {
-        if (4..=6).any(|index| is_for(request, index)) {
+    import_losing(4..=6, "import file --parallel 1", 6, [4, 3, 13]);
+}
+
+/// Imports 20 entries, of which the server ends the connections of `lost`. Checks the exit status and the counts.
+fn import_losing(lost: RangeInclusive<usize>, command: &str, status: i32, counts: [u64; 3]) {
+    let stub = Stub::start(move |request, _, _| {
+        if lost.clone().any(|index| is_for(request, index)) {
             Reply::lost()
         } else {
             Reply::new(200, VERSION)
@@ -235,11 +227,10 @@ fn three_consecutive_lost_connections_end_the_import() {
     });
     let shell = stub.shell();
     fixtures::file(&shell, "file", &entries(20));
-    let run = shell.run("import file --parallel 1").expect(6);
+    let run = shell.run(command).expect(status);
     let summary = run.json();
-    assert_eq!(summary["set"], json!(4), "{run:?}");
-    assert_eq!(summary["failed"], json!(3), "{run:?}");
-    assert_eq!(summary["not_tried"], json!(13), "{run:?}");
+    let named = ["set", "failed", "not_tried"].map(|name| summary[name].as_u64().unwrap());
+    assert_eq!(named, counts, "{run:?}");
 }
 
 #[test]
