@@ -9,7 +9,11 @@ pub fn escaped(name: &str) -> String {
 /// Decodes a segment.
 #[must_use]
 pub fn unescaped(segment: &str) -> String {
-    segment.replace("~1", "/").replace("~0", "~")
+    if segment.contains('~') {
+        segment.replace("~1", "/").replace("~0", "~")
+    } else {
+        segment.to_owned()
+    }
 }
 
 /// Converts a JSON Pointer to a path with dots: `credentials.a`.
