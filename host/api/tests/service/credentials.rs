@@ -1,6 +1,7 @@
 //! Setting, generating and regenerating. A plugin's normalized parameters are checked against the request: otherwise a plugin
 //! could get access to a CA.
 
+use keywright_core::certificate::CertificateSettings;
 use serde_json::{Value, json};
 
 use crate::{
@@ -292,6 +293,62 @@ async fn a_permission_revoked_during_a_request_no_longer_counts() {
         service.storage.grant_everything().await;
         check(&service, method, &path, body, 200).await;
         count += 1;
+    }
+}
+
+#[tokio::test]
+async fn a_permission_revoked_during_a_rotation_step_no_longer_counts() {
+    let service = Service::with_certificate_settings(CertificateSettings {
+        concatenates_authorities: true,
+        ..CertificateSettings::default()
+    })
+    .await;
+    for name in ["/root", "/leaf"] {
+        service.storage.store_signed(name, "/root").await;
+    }
+    let root = service.storage.newest("/root").await;
+    let path = |rest: &str| format!("/api/v1/certificates/{}/{rest}", root.credential_id);
+    let regenerate = (
+        "POST",
+        path("regenerate"),
+        json!({"set_as_transitional": true}),
+    );
+    let clear = (
+        "PUT",
+        path("update_transitional_version"),
+        json!({"version": null}),
+    );
+    let value = json!({"certificate": "x"});
+    let add = (
+        "POST",
+        path("versions"),
+        json!({"value": value, "transitional": true}),
+    );
+    let move_flag = (
+        "PUT",
+        path("update_transitional_version"),
+        json!({"version": root.id}),
+    );
+    let delete = (
+        "DELETE",
+        path(&format!("versions/{}", root.id)),
+        json!(null),
+    );
+    let steps = [regenerate, clear, add, move_flag, delete];
+    for ((method, path, body), refused) in steps.into_iter().zip([403, 403, 403, 403, 404]) {
+        let count = service.storage.count().await;
+        service
+            .storage
+            .set_other_writer(OtherWriter::Revokes("/root"));
+        check(&service, method, &path, body.clone(), refused).await;
+        assert_eq!(
+            service.storage.count().await,
+            count,
+            "{method} {path} {body}"
+        );
+        service.storage.set_other_writer(OtherWriter::Idle);
+        service.storage.grant_everything().await;
+        check(&service, method, &path, body, 200).await;
     }
 }
 

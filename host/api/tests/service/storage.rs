@@ -63,7 +63,7 @@ pub(crate) enum OtherWriter {
     Recreates,
     /// Adds a version to this credential, which `/root` signed, this many times.
     Replaces(&'static str, usize),
-    /// Revokes the permission of [`ACTOR`] when the versions of this credential are read.
+    /// Revokes the permission of [`ACTOR`] when the versions of this credential, or those that it signed, are read.
     Revokes(&'static str),
 }
 
@@ -130,7 +130,6 @@ repository! {
         version_by_id(id: Uuid) -> Option<StoredVersion>;
         size_of_versions(actor: &Actor, credential: CredentialKey<'_>, count_max: u32) -> VersionsSize;
         newest_by_names(actor: &Actor, names: &[LookupName]) -> Vec<StoredVersion>;
-        newest_signed_by(signers: &[LookupName], types: SignedTypes, count_max: u32) -> Vec<StoredVersion>;
         change_version(id: Uuid, change: VersionChange, additions: Additions) -> VersionChanged;
     }
 
@@ -147,6 +146,22 @@ repository! {
             self.revoke_everything().await;
         }
         self.available()?.versions_of(credential, selection).await
+    }
+
+    async fn newest_signed_by(
+        &self,
+        signers: &[LookupName],
+        types: SignedTypes,
+        count_max: u32,
+    ) -> Result<Vec<StoredVersion>, RepositoryError> {
+        self.reads.fetch_add(1, Ordering::SeqCst);
+        let other_writer = *self.other_writer.lock().unwrap();
+        if let OtherWriter::Revokes(name) = other_writer
+            && signers.iter().any(|signer| signer.requested() == name)
+        {
+            self.revoke_everything().await;
+        }
+        self.available()?.newest_signed_by(signers, types, count_max).await
     }
 
     async fn read_permitted(

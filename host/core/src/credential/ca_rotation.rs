@@ -1,8 +1,6 @@
 //! Managing single versions of a certificate: adding and deleting versions, and moving the transitional flag. These steps rotate
 //! a CA while the certificates that it signed stay in use.
 
-use std::iter;
-
 use uuid::Uuid;
 
 use crate::{
@@ -75,11 +73,10 @@ impl CaRotation {
                 .await?;
             draft.attributes.is_transitional = new.is_transitional;
             draft.attributes.is_generated = None;
-            let permits = iter::once(&permit).chain(&ca_permit);
-            set.authorization.confirm(caller, permits).await?;
+            let permits = (&permit, ca_permit.as_ref());
             let appending = self
                 .children
-                .append_to_certificate(caller.actor(), &permit, draft, id);
+                .append_to_certificate(caller, permits, draft, id);
             if let Some(version) = appending.await? {
                 warn_of_short_key(&name, checked.rsa_bits);
                 return Ok(version);
@@ -161,6 +158,7 @@ impl CaRotation {
                 .of_step(permit, certificate_id, step, &mut slot);
             let (mut additions, added) = building.await?;
             additions.unchanged.extend_from_slice(unchanged);
+            self.set.authorization.confirm(caller, [permit]).await?;
             let changing = repository.change_version(certificate_id, change, additions);
             return Err(match (changing.await?, change) {
                 (VersionChanged::Outdated, _) => continue,

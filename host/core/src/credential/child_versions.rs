@@ -6,14 +6,14 @@
 //! follows the issuing certificate. The step and these versions are written in one transaction. A certificate whose latest version is
 //! transitional gets none: the added version would be newer, so the certificate's own rotation would end with its old key.
 
-use std::sync::Arc;
+use std::{iter, sync::Arc};
 
 use parking_lot::Mutex;
 use uuid::Uuid;
 
 use crate::{
     UseCaseError,
-    authorization::Permit,
+    authorization::{Authorization, Caller, Permit},
     credential::{
         CredentialName, CredentialVersion, ListedVersion, LookupName, StoredVersion,
         VersionAttributes, VersionStore,
@@ -55,6 +55,7 @@ impl ChildVersion<'_> {
 /// Adds versions to the certificates that a CA signed.
 #[derive(Clone)]
 pub(super) struct ChildVersions {
+    pub(super) authorization: Authorization,
     pub(super) store: VersionStore,
     pub(super) certificates: Arc<dyn Certificates>,
     pub(super) slots: BulkSlots,
@@ -62,20 +63,26 @@ pub(super) struct ChildVersions {
 
 impl ChildVersions {
     /// Adds a version to the certificate with this id. If it is transitional, also adds versions to the certificates that
-    /// this CA signed. Returns `None` if the data that the draft depends on has changed.
+    /// this CA signed. Returns `None` if the data that the draft depends on has changed. The permits are for the certificate and for
+    /// its CA, if it has one; they are confirmed just before the versions are written.
     pub(super) async fn append_to_certificate(
         &self,
-        actor: &Actor,
-        permit: &Permit<'_>,
+        caller: &Caller,
+        (permit, ca_permit): (&Permit<'_>, Option<&Permit<'_>>),
         draft: Draft,
         certificate_id: Uuid,
     ) -> Result<Option<CredentialVersion>, UseCaseError> {
+        let confirm = || {
+            let permits = iter::once(permit).chain(ca_permit);
+            self.authorization.confirm(caller, permits)
+        };
         let condition = AppendCondition::CredentialIs(certificate_id);
         if !self.adds_child_versions(RotationStep::Add(&draft)) {
+            confirm().await?;
             return self.store.append(permit, draft, condition).await;
         }
         let version = self.store.seal(permit, &draft).await?;
-        let mut slot = self.slots.of(actor);
+        let mut slot = self.slots.of(caller.actor());
         for _ in 0..WRITE_ATTEMPTS_MAX {
             let step = RotationStep::Add(&draft);
             let (mut additions, children) = self
@@ -83,6 +90,7 @@ impl ChildVersions {
                 .await?;
             additions.versions.insert(0, (version.clone(), condition));
             additions.unchanged.extend(draft.unchanged.iter().cloned());
+            confirm().await?;
             let appended = self.store.repository.append_all(additions).await?;
             if let AllAppended::Written(written) = appended {
                 children.iter().for_each(ChildVersion::record);

@@ -287,13 +287,12 @@ impl RegenerateCredentials {
         let mut draft = self
             .draft(caller, &base, &effective, generator, issuer, parent)
             .await?;
-        let permits = iter::once(&permit).chain(&issuer_permit);
-        self.authorization.confirm(caller, permits).await?;
         draft.attributes.is_transitional = regenerate.is_transitional;
         draft.content.metadata.clone_from(&regenerate.metadata);
+        let permits = (&permit, issuer_permit.as_ref());
         let appended = self
             .children
-            .append_to_certificate(caller.actor(), &permit, draft, id)
+            .append_to_certificate(caller, permits, draft, id)
             .await?;
         let Some(version) = appended else {
             return Ok(None);

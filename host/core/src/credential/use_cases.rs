@@ -52,6 +52,7 @@ impl Credentials {
         };
         let slots = BulkSlots::default();
         let children = ChildVersions {
+            authorization: authorization.clone(),
             store: store.clone(),
             certificates: Arc::clone(&certificates),
             slots: slots.clone(),
