@@ -93,8 +93,11 @@ impl CommandError {
             Self::Client(Error::GrantUnsupported(_)) => Some(
                 "Log in with another option: `--username`, `--device`, or `--client-id` alone.",
             ),
-            Self::Client(Error::Unreachable { cause, .. }) if cause == UNTRUSTED => Some(
+            Self::Client(error) if is_untrusted(error) => Some(
                 "Check the address. The file of `--ca-cert`, or of the saved login, must contain the CA of the server's certificate.",
+            ),
+            Self::Client(Error::ProviderUnavailable(cause)) if is_untrusted(cause) => Some(
+                "The file of `--ca-cert`, or of the saved login, must also contain the CA of the identity provider's certificate.",
             ),
             Self::Client(Error::AuthoritiesMalformed) => {
                 Some("Check the file of `--ca-cert`, or of the saved login.")
@@ -105,6 +108,10 @@ impl CommandError {
             _ => None,
         }
     }
+}
+
+fn is_untrusted(error: &Error) -> bool {
+    matches!(error, Error::Unreachable { cause, .. } if cause == UNTRUSTED)
 }
 
 const OTHER: u8 = 1;
@@ -132,3 +139,22 @@ Retries:
   The client retries a request a few times while it can't connect to the server or the server responds with 503,
   except in read-only mode. A write may have taken effect despite a 503; the retry then adds another version.
   KEYWRIGHT_CLIENT_RETRIES=0 disables retries.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::Loss;
+
+    #[test]
+    fn the_advice_names_the_server_whose_ca_is_not_trusted() {
+        let untrusted = || Error::Unreachable {
+            server: "https://a".to_owned(),
+            cause: UNTRUSTED.to_owned(),
+            loss: Loss::Lasting,
+        };
+        let advice = |error| CommandError::Client(error).advice().unwrap_or_default();
+        assert!(advice(untrusted()).contains("the server's certificate"));
+        let provider = Error::ProviderUnavailable(Box::new(untrusted()));
+        assert!(advice(provider).contains("the identity provider's certificate"));
+    }
+}
