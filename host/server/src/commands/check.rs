@@ -123,10 +123,10 @@ impl CheckObserver for Report {
 fn part_name(part: CheckPart) -> &'static str {
     match part {
         CheckPart::Database => "database",
-        CheckPart::Credentials => "sequence numbers of credentials",
-        CheckPart::Versions => "sequence numbers of versions",
-        CheckPart::NameIndex => "sequence numbers in the index of names",
-        CheckPart::Permissions => "sequence numbers of permissions",
+        CheckPart::Credentials => "credentials checked, by sequence number",
+        CheckPart::Versions => "versions checked, by sequence number",
+        CheckPart::NameIndex => "indexed names checked, by sequence number",
+        CheckPart::Permissions => "permissions checked, by sequence number",
     }
 }
 
