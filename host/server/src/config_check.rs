@@ -22,7 +22,7 @@ use crate::{
         self, AuditConfig, AuthenticationConfig, AuthorizationConfig, Config, ConsoleConfig,
         DevelopmentConfig, EncryptionConfig, Findings, LogConfig, ManagementConfig, PluginConfig,
         RegistryConfig, RetentionConfig, Section, ServerSection, StorageConfig, in_words, joined,
-        name_within,
+        name_within, queue_mistake,
     },
     keys::{self, SharedKeyRing},
     plugins::{self, Components},
@@ -123,6 +123,10 @@ async fn check_sections(reader: &mut Reader<'_>, extent: Extent) -> Sections {
     if let Some(management) = management {
         management.check(reader.findings);
     }
+    let plugins: Option<SandboxConfig> = reader.section("plugins");
+    if let Some((setting, what)) = plugins.as_ref().and_then(queue_mistake) {
+        reader.findings.mistake(setting, what);
+    }
     let registry: Option<RegistryConfig> = reader.section_or_default("registry");
     if let Some(registry) = &registry {
         registry.check(reader.findings);
@@ -130,7 +134,7 @@ async fn check_sections(reader: &mut Reader<'_>, extent: Extent) -> Sections {
     Sections {
         storage,
         encryption,
-        plugins: reader.section("plugins"),
+        plugins,
         registry,
         generators: reader.generators(),
         resolver: reader.section("resolver"),

@@ -43,6 +43,7 @@ pub(crate) use self::{
     management::ManagementConfig,
     plugins::{
         ComponentLocation, PluginConfig, RegistryConfig, RegistryHostConfig, SignatureConfig,
+        queue_mistake,
     },
     reference::reference,
     retention::RetentionConfig,
@@ -228,7 +229,9 @@ impl Config {
                 mistakes,
             ));
         };
-        if let Some((setting, what)) = config.server.mistakes().into_iter().next() {
+        let mut mistakes = config.server.mistakes();
+        mistakes.extend(queue_mistake(&config.plugins));
+        if let Some((setting, what)) = mistakes.into_iter().next() {
             return Err(StartupError::new(format!("{setting}: {what}")));
         }
         config.resolve_paths(path.parent().unwrap_or(Path::new("")));

@@ -80,6 +80,17 @@ impl Section for SandboxConfig {
     }
 }
 
+/// Returns the setting that contradicts another, with the reason.
+pub(crate) fn queue_mistake(plugins: &SandboxConfig) -> Option<(String, String)> {
+    let part = plugins.queue_length_per_actor_max?;
+    let whole = plugins.queue_length.count();
+    (part.get() > whole).then(|| {
+        let setting = "plugins.queue_length_per_actor_max".to_owned();
+        let what = format!("must be at most plugins.queue_length ({whole}), not {part}");
+        (setting, what)
+    })
+}
+
 impl Section for PluginConfig {
     fn paths_mut(&mut self) -> Vec<&mut PathBuf> {
         let component = match &mut self.component {
