@@ -7,6 +7,7 @@ use std::{
 };
 
 use anstyle::{AnsiColor, Style};
+use keywright_json::is_control_or_invisible;
 use serde::{Serialize, Serializer, ser::Error as _};
 use serde_json::value::{RawValue, to_raw_value};
 use unicode_width::UnicodeWidthStr;
@@ -248,7 +249,7 @@ impl Serialize for Parsed<'_> {
     }
 }
 
-/// Escapes characters that could control a terminal, except newlines and tabs.
+/// Escapes characters that could control a terminal or be invisible, except newlines and tabs.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, |escaped, character| {
@@ -261,8 +262,10 @@ pub fn printable(text: &str) -> Cow<'_, str> {
 #[must_use]
 pub fn printable_json(json: &str) -> Cow<'_, str> {
     escaped(json, |escaped, character| {
-        // Writing to a string does not fail.
-        let _ = write!(escaped, "\\u{:04x}", u32::from(character));
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            // Writing to a string does not fail.
+            let _ = write!(escaped, "\\u{unit:04x}");
+        }
     })
 }
 
@@ -282,15 +285,7 @@ fn escaped(text: &str, escape: impl Fn(&mut String, char)) -> Cow<'_, str> {
 }
 
 pub(crate) fn is_harmless(character: char) -> bool {
-    matches!(character, '\n' | '\t') || !(character.is_control() || controls_direction(character))
-}
-
-/// Returns whether the character controls the text direction (Unicode Standard Annex #9).
-fn controls_direction(character: char) -> bool {
-    matches!(
-        character,
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-    )
+    matches!(character, '\n' | '\t') || !is_control_or_invisible(character)
 }
 
 #[cfg(test)]
@@ -331,14 +326,24 @@ mod tests {
     }
 
     #[test]
-    fn terminal_control_characters_are_escaped() {
+    fn terminal_control_and_invisible_characters_are_escaped() {
         for (text, expected) in [
             ("a é\n\tb", "a é\n\tb"),
             ("\u{1b}[31mred", "\\u{1b}[31mred"),
             ("a\rb\u{7}\u{9b}", "a\\u{d}b\\u{7}\\u{9b}"),
             ("\u{202e}gnp.exe", "\\u{202e}gnp.exe"),
+            ("a\u{200b}b\u{2028}", "a\\u{200b}b\\u{2028}"),
         ] {
             assert_eq!(printable(text), expected);
         }
+    }
+
+    #[test]
+    fn escaped_json_has_the_same_value() {
+        let text = "a\u{7f}\u{200b}\u{2028}\u{e0041}é";
+        let json = serde_json::to_string(text).unwrap();
+        let shown = printable_json(&json);
+        assert_eq!(shown, r#""a\u007f\u200b\u2028\udb40\udc41é""#);
+        assert_eq!(keywright_json::text(&shown).unwrap(), text);
     }
 }

@@ -114,6 +114,23 @@ pub fn shown_key(key: &str) -> &str {
 /// The longest key that messages show, in bytes.
 const SHOWN_BYTES_MAX: usize = 64;
 
+/// Returns whether a character could end a line, control a terminal, change the direction of text, or be invisible.
+pub fn is_control_or_invisible(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{ad}'
+                | '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
 /// Returns the text as raw JSON, without surrounding whitespace. Checks its syntax, but not its depth and keys.
 pub fn raw(text: &str) -> Result<&RawValue, JsonError> {
     Ok(serde_json::from_str(text)?)
@@ -203,6 +220,16 @@ impl<'de> Deserialize<'de> for Fields<'de> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn control_and_invisible_characters_are_recognized() {
+        let recognized = "\0\u{7f}\u{85}\u{ad}\u{61c}\u{180e}\u{200b}\u{200f}\u{2028}\u{202e}\u{2060}\u{2069}\u{206f}\u{feff}\
+            \u{fff9}\u{fffb}\u{e0001}\u{e007f}";
+        assert!(recognized.chars().all(is_control_or_invisible));
+        let ordinary =
+            "a ä\u{200a}\u{2010}\u{2027}\u{202f}\u{205f}\u{2070}\u{fefe}\u{fffd}\u{10348}";
+        assert!(!ordinary.chars().any(is_control_or_invisible));
+    }
 
     #[test]
     fn parts_are_split_at_one_level_only() {

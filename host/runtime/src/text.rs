@@ -1,6 +1,7 @@
 //! Sanitizes texts of guests for callers and for the log.
 
-use keywright_core::{ports::Violation, text::is_control_or_invisible};
+use keywright_core::ports::Violation;
+use keywright_json::is_control_or_invisible;
 
 /// The maximum length of a guest's text, in bytes. Longer texts are truncated.
 pub(crate) const GUEST_TEXT_BYTES_MAX: usize = 1024;

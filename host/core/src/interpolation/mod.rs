@@ -7,7 +7,7 @@ mod substitute;
 
 use std::{collections::HashMap, sync::Arc};
 
-use keywright_json::Checked;
+use keywright_json::{Checked, is_control_or_invisible};
 
 use crate::{
     Secret, UseCaseError,
@@ -19,7 +19,6 @@ use crate::{
     pace::Pace,
     permission::Operation,
     ports::{PluginCallError, PluginFaultError, Reference, Resolvers},
-    text::is_control_or_invisible,
 };
 use substitute::{PointerError, Substitutions};
 

@@ -1,8 +1,7 @@
 //! Validating the descriptions of generators.
 
-use keywright_core::{
-    credential::CredentialType, ports::GeneratorDescription, text::is_control_or_invisible,
-};
+use keywright_core::{credential::CredentialType, ports::GeneratorDescription};
+use keywright_json::is_control_or_invisible;
 
 use crate::{
     bindings::exports::keywright::generator::descriptor,
