@@ -6,7 +6,7 @@ use keywright_json::is_control_or_invisible;
 use crate::{
     bindings::exports::keywright::generator::descriptor,
     load_error::PluginRefusedError,
-    schema::{ParametersSchema, ValueSchema},
+    schema::{ParametersSchema, ValueSchema, with_printable_texts},
     text::{for_caller, for_log},
 };
 
@@ -27,7 +27,7 @@ pub(crate) struct Description {
     pub(crate) entropy_bits_min: Option<u32>,
     pub(crate) parameters_schema: ParametersSchema,
     pub(crate) value_schema: ValueSchema,
-    /// The parts of the description for users of the plugin, unchanged.
+    /// The parts of the description for users of the plugin.
     pub(crate) declared: GeneratorDescription,
 }
 
@@ -75,8 +75,8 @@ impl Description {
                 .map_err(malformed("value"))?,
             declared: GeneratorDescription {
                 summary: for_caller(&described.summary),
-                parameters_schema: described.parameters_schema,
-                value_schema: described.value_schema,
+                parameters_schema: with_printable_texts(&described.parameters_schema),
+                value_schema: with_printable_texts(&described.value_schema),
             },
         })
     }
@@ -111,6 +111,22 @@ mod tests {
             ..described()
         };
         assert!(parse(at_limits).is_ok());
+    }
+
+    #[test]
+    fn texts_for_users_contain_no_invisible_characters() {
+        let field = r#"{"title":"a\u202eb","description":"c\u200bd\ne","pattern":"\u200b"}"#;
+        let schema = format!(r#"{{"type":"object","properties":{{"title":{field}}}}}"#);
+        let described = descriptor::Description {
+            summary: "a\u{200b}b".to_owned(),
+            parameters_schema: schema,
+            ..described()
+        };
+        let declared = parse(described).unwrap().declared;
+        assert_eq!(declared.summary, "ab");
+        let field = "{\"title\":\"ab\",\"description\":\"cd\\ne\",\"pattern\":\"\u{200b}\"}";
+        let schema = format!(r#"{{"type":"object","properties":{{"title":{field}}}}}"#);
+        assert_eq!(declared.parameters_schema, schema);
     }
 
     #[test]

@@ -12,7 +12,10 @@ use jsonschema::{
     error::{TypeKind, ValidationErrorKind},
 };
 use keywright_core::ports::Violation;
-use keywright_json::pointer::{dotted, escaped, unescaped};
+use keywright_json::{
+    is_control_or_invisible,
+    pointer::{dotted, escaped, unescaped},
+};
 use serde_json::Value;
 
 pub use bounds::SchemaError;
@@ -173,6 +176,34 @@ fn compile(text: &str) -> Result<(Value, Checker), SchemaError> {
         declared,
     };
     Ok((schema, checker))
+}
+
+/// Removes control and invisible characters, except newlines, from the titles and descriptions of a schema.
+pub(crate) fn with_printable_texts(schema: &str) -> String {
+    let removed = |mut schema: Value| {
+        remove_invisible(&mut schema);
+        schema.to_string()
+    };
+    keywright_json::read(schema).map_or_else(|_| schema.to_owned(), removed)
+}
+
+fn remove_invisible(schema: &mut Value) {
+    match schema {
+        Value::Object(keywords) => {
+            for (keyword, argument) in keywords {
+                match argument {
+                    Value::String(text) if matches!(keyword.as_str(), "description" | "title") => {
+                        text.retain(|character| {
+                            character == '\n' || !is_control_or_invisible(character)
+                        });
+                    }
+                    argument => remove_invisible(argument),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_invisible),
+        _ => {}
+    }
 }
 
 /// Returns whether a schema has the type `object`.
