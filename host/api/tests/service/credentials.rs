@@ -297,6 +297,17 @@ async fn a_permission_revoked_during_a_request_no_longer_counts() {
 }
 
 #[tokio::test]
+async fn a_permission_revoked_before_another_attempt_no_longer_counts() {
+    let service = service_with_root().await;
+    let writer = OtherWriter::ReplacesThenRevokes("/new");
+    service.storage.set_other_writer(writer);
+    let generate =
+        json!({"name": "/new", "type": "certificate", "parameters": {"ca": "/dev", "duration": 9}});
+    check(&service, "POST", DATA, generate, 403).await;
+    assert_eq!(service.storage.count().await, 3);
+}
+
+#[tokio::test]
 async fn a_permission_revoked_during_a_rotation_step_no_longer_counts() {
     let service = Service::with_certificate_settings(CertificateSettings {
         concatenates_authorities: true,

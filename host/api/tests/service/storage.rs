@@ -63,6 +63,8 @@ pub(crate) enum OtherWriter {
     Recreates,
     /// Adds a version to this credential, which `/root` signed, this many times.
     Replaces(&'static str, usize),
+    /// Adds a version to this credential once, and then [`OtherWriter::Revokes`].
+    ReplacesThenRevokes(&'static str),
     /// Revokes the permission of [`ACTOR`] when the versions of this credential, or those that it signed, are read.
     Revokes(&'static str),
 }
@@ -200,6 +202,10 @@ repository! {
         match other_writer {
             OtherWriter::Idle | OtherWriter::Replaces(..) | OtherWriter::Revokes(_) => {
                 self.replace().await;
+            }
+            OtherWriter::ReplacesThenRevokes(name) => {
+                self.set_other_writer(OtherWriter::Revokes(name));
+                self.store_signed(name, "/root").await;
             }
             OtherWriter::Deletes => drop(self.credentials().delete(&version.name).await?),
             OtherWriter::Recreates => self.recreate(&version.name).await,

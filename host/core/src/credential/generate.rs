@@ -175,6 +175,12 @@ impl GenerateCredentials {
             Some(draft) => draft,
             None => self.new_draft(permitted, issuer, inputs).await?,
         };
+        let inputs = permitted.inputs.iter().map(PermittedInput::permit);
+        let permits = iter::once(permit).chain(&permitted.issuer_permit);
+        let permits = permits.chain(inputs);
+        self.authorization
+            .confirm(permitted.caller, permits)
+            .await?;
         match self.store.append_once(permit, &draft, condition).await? {
             Appended::Written(stored) => {
                 let version = CredentialVersion::new(*stored, draft.content);
@@ -225,16 +231,6 @@ impl GenerateCredentials {
             )
             .await?;
         draft.content.metadata.clone_from(&generate.metadata);
-        let Permitted {
-            caller,
-            permit,
-            issuer_permit,
-            inputs,
-            ..
-        } = permitted;
-        let inputs = inputs.iter().map(PermittedInput::permit);
-        let permits = iter::once(permit).chain(issuer_permit).chain(inputs);
-        self.authorization.confirm(caller, permits).await?;
         Ok(draft)
     }
 
