@@ -30,6 +30,7 @@ use zeroize::Zeroizing;
 use super::{
     facts,
     pem::{PemBlock, write_block},
+    shape::constructed,
 };
 
 /// A private key. It is zeroized on drop.
@@ -170,7 +171,9 @@ impl SigningKey {
         })))
     }
 
+    /// Parses a SEC1 key, which must name its curve: other programs can't read it otherwise.
     fn parse_sec1(der: &[u8]) -> Option<Self> {
+        field(der, 2).filter(|parameters| parameters.first() == Some(&constructed(0)))?;
         parse_ecdsa(|algorithm| EcdsaKeyPair::from_private_key_der(algorithm, der))
     }
 

@@ -8,6 +8,7 @@ use keywright_core::{
     ports::{CertificateError, CertificateFields, Certificates},
 };
 use keywright_crypto::X509Certificates;
+use keywright_der::{element, elements, split_element};
 
 use crate::{Identity, KEY_KINDS, Openssl, P256};
 
@@ -164,6 +165,24 @@ fn key_after_its_curve_parameters_is_parsed() {
 }
 
 #[test]
+fn a_sec1_key_without_its_curve_is_rejected() {
+    let openssl = Openssl::new();
+    for (curve, _) in &KEY_KINDS[1..4] {
+        let identity = openssl.authority(curve);
+        openssl.write("key.pem", identity.private_key.expose());
+        let key = openssl.run(&["pkey", "-in", "key.pem", "-traditional"]);
+        check(&identity.certificate, &Secret::new(key.clone())).unwrap();
+        let without_curve = with_der(&key, |der| {
+            let (tag, content, _) = split_element(der).unwrap();
+            let kept = elements(content).filter(|field| field[0] != 0xa0);
+            element(tag, &kept.collect::<Vec<_>>().concat())
+        });
+        let refused = check(&identity.certificate, &Secret::new(without_curve)).unwrap_err();
+        assert_eq!(refused.field, "private_key");
+    }
+}
+
+#[test]
 fn encrypted_and_malformed_keys_are_rejected() {
     let openssl = Openssl::new();
     let identity = openssl.authority(KEY_KINDS[0].0);
@@ -212,7 +231,13 @@ fn rsa_keys_with_a_wrong_coefficient_are_rejected() {
         for form in [&[][..], &["-traditional"]] {
             let key = openssl.run(&[&["pkey", "-in", "key.pem"], form].concat());
             check(&identity.certificate, &Secret::new(key.clone())).unwrap();
-            let wrong = Secret::new(with_last_byte_changed(&key));
+            // The last byte belongs to the coefficient.
+            let wrong = with_der(&key, |der| {
+                let mut der = der.to_vec();
+                *der.last_mut().unwrap() ^= 2;
+                der
+            });
+            let wrong = Secret::new(wrong);
             let refused = check(&identity.certificate, &wrong).unwrap_err();
             assert_eq!(refused.field, "private_key");
             assert!(refused.rule.contains("is malformed"), "{refused}");
@@ -220,12 +245,11 @@ fn rsa_keys_with_a_wrong_coefficient_are_rejected() {
     }
 }
 
-/// Returns a PEM text whose DER has another last byte, which belongs to the coefficient of an RSA key.
-fn with_last_byte_changed(pem: &str) -> String {
+/// Returns a PEM text with changed DER.
+fn with_der(pem: &str, change: impl FnOnce(&[u8]) -> Vec<u8>) -> String {
     let mut digits: Vec<_> = pem.lines().collect();
     let (first, last) = (digits.remove(0), digits.pop().unwrap());
-    let mut der = STANDARD.decode(digits.concat()).unwrap();
-    *der.last_mut().unwrap() ^= 2;
+    let der = change(&STANDARD.decode(digits.concat()).unwrap());
     format!("{first}\n{}\n{last}\n", STANDARD.encode(der))
 }
 
