@@ -297,6 +297,20 @@ async fn a_permission_revoked_during_a_request_no_longer_counts() {
 }
 
 #[tokio::test]
+async fn a_permission_revoked_on_the_stored_casing_no_longer_counts() {
+    let (service, _) = service_with_leaf().await;
+    for path in ["/LEAF", "/root"] {
+        service.storage.grant(path).await;
+    }
+    let count = service.storage.count().await;
+    let overwrite = json!({"name": "/LEAF", "type": "certificate", "mode": "overwrite", "parameters": {"ca": "/root"}});
+    let revokes = OtherWriter::Revokes("/root");
+    service.storage.set_other_writer(revokes);
+    check(&service, "POST", DATA, overwrite, 403).await;
+    assert_eq!(service.storage.count().await, count);
+}
+
+#[tokio::test]
 async fn a_permission_revoked_before_another_attempt_no_longer_counts() {
     let service = service_with_root().await;
     let writer = OtherWriter::ReplacesThenRevokes("/new");

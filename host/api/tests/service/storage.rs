@@ -273,8 +273,13 @@ impl Storage {
     }
 
     pub(crate) async fn grant_everything(&self) {
+        self.grant("/*").await;
+    }
+
+    /// Grants all operations on a path to [`ACTOR`].
+    pub(crate) async fn grant(&self, path: &str) {
         let everything = Grant {
-            path: PermissionPath::parse("/*").unwrap(),
+            path: PermissionPath::parse(path).unwrap(),
             actor: Actor::parse(ACTOR).unwrap(),
             operations: Operations::of(Operation::ALL).unwrap(),
         };

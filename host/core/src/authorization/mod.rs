@@ -103,7 +103,8 @@ impl Authorization {
         };
         let covering = PermissionPath::covering(stored.as_str());
         let on_stored = self.permissions_on(caller.actor(), &covering).await?;
-        permit.granted_if_allowed(&effective.and(&on_stored), stored.as_str())
+        let permit = permit.granted_if_allowed(&effective.and(&on_stored), stored.as_str())?;
+        Ok(permit.also_on(&stored))
     }
 
     /// Permits a caller to use a CA.
@@ -329,8 +330,8 @@ impl Authorization {
         Ok(effective)
     }
 
-    /// Checks that the caller still has the permissions of these permits, on the names as requested. Calls of plugins and checks of
-    /// certificates may have waited long.
+    /// Checks that the caller still has the permissions of these permits, on the names as requested and as stored. Calls of plugins
+    /// and checks of certificates may have waited long.
     ///
     /// # Errors
     /// As for the first permit that would not be granted.
@@ -340,11 +341,13 @@ impl Authorization {
         permits: impl IntoIterator<Item = &'p Permit<'p>>,
     ) -> Result<(), UseCaseError> {
         let permits = Vec::from_iter(permits);
-        let names: Vec<_> = permits.iter().map(|permit| permit.name().clone()).collect();
+        let names = permits.iter().flat_map(|permit| permit.names());
+        let names: Vec<_> = names.cloned().collect();
         let permissions = self.permissions_covering_all(caller, &names).await?;
-        permits
-            .iter()
-            .try_for_each(|permit| permit.check(&permissions, permit.name().requested()))
+        permits.iter().try_for_each(|permit| {
+            let mut names = permit.names();
+            names.try_for_each(|name| permit.check(&permissions, name.requested()))
+        })
     }
 
     async fn permissions_on(

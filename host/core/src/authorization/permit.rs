@@ -1,5 +1,7 @@
 //! Proof of authorization.
 
+use std::iter;
+
 use uuid::Uuid;
 
 use super::{
@@ -20,6 +22,8 @@ pub struct Permit<'a> {
     position: Position,
     operation: Operation,
     name: LookupName,
+    /// The stored name, if its casing differs and the operation was also allowed on it.
+    stored_name: Option<LookupName>,
     /// The permissions that allow the operation. They also apply to the name in its stored casing.
     permissions: EffectivePermissions,
     /// Whether versions may be decrypted before they are deleted.
@@ -73,6 +77,19 @@ impl<'a> Permit<'a> {
             permissions: permissions.clone(),
             ..self
         }
+    }
+
+    /// Returns the permit with the stored name, in another casing, on which the operation was also allowed.
+    pub(super) fn also_on(self, stored: &CredentialName) -> Self {
+        Self {
+            stored_name: Some(stored.lookup()),
+            ..self
+        }
+    }
+
+    /// Returns the casings of the name on which the operation was allowed.
+    pub(super) fn names(&self) -> impl Iterator<Item = &LookupName> {
+        iter::once(&self.name).chain(&self.stored_name)
     }
 
     /// Returns the name of the credential, as requested.
@@ -150,6 +167,7 @@ impl<'a> Permit<'a> {
             position,
             operation,
             name: name.clone(),
+            stored_name: None,
             permissions,
             may_open_deleted: false,
         }
