@@ -1,5 +1,6 @@
 //! Browsing, searching, and the page of a credential.
 
+use reqwest::Method;
 use serde_json::json;
 
 use crate::{
@@ -271,12 +272,15 @@ async fn the_timeline_marks_active_and_transitional_versions() {
 #[tokio::test]
 async fn metadata_is_shown_and_json_values_are_not() {
     let (server, mut browser) = session().await;
-    let body = json!({
-        "name": "/a", "type": "json", "value": {"secret-key": "secret-text"}, "metadata": {"owner": "shop"},
-    });
-    server.put("/api/v1/data", body).await.expect(200);
+    let body = r#"{
+        "name": "/a", "type": "json", "value": {"secret-key": "secret-text"},
+        "metadata": {"owner": "shop", "account": 12345678901234567890123}
+    }"#;
+    let put = server.authorized(Method::PUT, "/api/v1/data").body(body);
+    server.send(put).await.expect(200);
     let page = browser.page("/console/credential?name=/a").await;
     page.assert_contains("&quot;owner&quot;: &quot;shop&quot;");
+    page.assert_contains("&quot;account&quot;: 12345678901234567890123\n");
     page.assert_lacks("secret-");
     let revealed = browser.reveal(&page).await;
     let json = "{&quot;secret-key&quot;:&quot;secret-text&quot;}";

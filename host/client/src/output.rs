@@ -7,8 +7,8 @@ use std::{
 };
 
 use anstyle::{AnsiColor, Style};
-use keywright_json::is_control_or_invisible;
-use serde::{Serialize, Serializer, ser::Error as _};
+use keywright_json::{indented, is_control_or_invisible};
+use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use unicode_width::UnicodeWidthStr;
 use zeroize::Zeroizing;
@@ -53,7 +53,7 @@ impl Output {
                 .map_err(|cause| CommandError::Other(format!("writing YAML: {cause}")))?;
             return self.write(yaml.as_bytes());
         }
-        let indented = indented(json)?;
+        let indented = Zeroizing::new(indented(json).map_err(serde_json::Error::from)?);
         // Escape control characters only for people. Programs need the original JSON.
         let shown = if self.format == OutputFormat::Table || io::stdout().is_terminal() {
             printable_json(&indented)
@@ -225,29 +225,6 @@ const GAP: usize = 2;
 
 /// The maximum width of a column. A wider cell moves the rest of its row to the right.
 const WIDTH_MAX: usize = 1_000;
-
-/// Indents JSON. Scalars are not parsed, so that numbers keep all digits.
-fn indented(json: &RawValue) -> Result<Zeroizing<String>, serde_json::Error> {
-    serde_json::to_string_pretty(&Parsed(json)).map(Zeroizing::new)
-}
-
-/// JSON that is serialized part by part.
-struct Parsed<'a>(&'a RawValue);
-
-impl Serialize for Parsed<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let json = self.0.get();
-        if json.starts_with('{') {
-            let fields = keywright_json::fields(json).map_err(S::Error::custom)?;
-            serializer.collect_map(fields.into_iter().map(|(key, value)| (key, Parsed(value))))
-        } else if json.starts_with('[') {
-            let items = keywright_json::items(json).map_err(S::Error::custom)?;
-            serializer.collect_seq(items.into_iter().map(Parsed))
-        } else {
-            self.0.serialize(serializer)
-        }
-    }
-}
 
 /// Escapes characters that could control a terminal or be invisible, except newlines and tabs.
 #[must_use]

@@ -25,8 +25,9 @@ pub use object::deserialize_object;
 use std::fmt;
 
 use serde::{
-    Deserialize, Deserializer,
+    Deserialize, Deserializer, Serialize, Serializer,
     de::{MapAccess, Visitor},
+    ser::Error as _,
 };
 use serde_json::{error::Category, value::RawValue};
 use zeroize::Zeroizing;
@@ -176,6 +177,29 @@ pub fn compact(json: &str) -> String {
         rest = after;
     }
     String::from_utf8(compacted).unwrap_or_default()
+}
+
+/// Indents JSON. Scalars are not parsed, so that numbers keep all digits.
+pub fn indented(json: &RawValue) -> Result<String, JsonError> {
+    Ok(serde_json::to_string_pretty(&Parsed(json))?)
+}
+
+/// JSON that is serialized part by part.
+struct Parsed<'a>(&'a RawValue);
+
+impl Serialize for Parsed<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let json = self.0.get();
+        if json.starts_with('{') {
+            let fields = fields(json).map_err(S::Error::custom)?;
+            serializer.collect_map(fields.into_iter().map(|(key, value)| (key, Parsed(value))))
+        } else if json.starts_with('[') {
+            let items = items(json).map_err(S::Error::custom)?;
+            serializer.collect_seq(items.into_iter().map(Parsed))
+        } else {
+            self.0.serialize(serializer)
+        }
+    }
 }
 
 /// Returns the length of the JSON string at the start of the text, with its quotation marks.

@@ -17,7 +17,6 @@ use keywright_core::{
     ports::VersionSelection,
 };
 use maud::{Markup, html};
-use serde_json::Value;
 use strum::{Display, EnumString, IntoStaticStr};
 use uuid::Uuid;
 use zeroize::Zeroizing;
@@ -286,9 +285,8 @@ fn origin(version: &StoredVersion) -> &'static str {
 
 /// Returns a JSON text with indentation, or unchanged if it can't be read.
 fn indented(json: &str) -> Zeroizing<String> {
-    let value: Option<Value> = keywright_json::read(json).ok();
-    let text = value.and_then(|value| serde_json::to_string_pretty(&value).ok());
-    Zeroizing::new(text.unwrap_or_else(|| json.to_owned()))
+    let text = keywright_json::raw(json).and_then(keywright_json::indented);
+    Zeroizing::new(text.unwrap_or_else(|_| json.to_owned()))
 }
 
 const TYPED_NAME: &str = "typed_name";
