@@ -107,8 +107,8 @@ fn count(text: &str) -> Result<Count, String> {
     Ok(Count(Some(number)))
 }
 
-/// Returns the text for standard output. On a terminal, control characters are escaped, and the text ends with a newline, so that the
-/// prompt starts on a line of its own.
+/// Returns the text for standard output. On a terminal, control and invisible characters are escaped, and the text ends with a
+/// newline, so that the prompt starts on a line of its own.
 fn for_output(value: &SecretJson) -> Zeroizing<String> {
     let text = value.plain();
     if !io::stdout().is_terminal() {
