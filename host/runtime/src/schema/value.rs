@@ -379,6 +379,15 @@ mod tests {
     }
 
     #[test]
+    fn a_violation_never_repeats_the_value() {
+        let schema = json!({"type": "object", "properties": {"key": {"const": "k"}}});
+        let schema = ValueSchema::parse(&schema.to_string()).unwrap();
+        let broken = schema.broken_rule(&json!({"key": "hunter2"})).unwrap();
+        assert_eq!(broken.violation.to_string(), r#"key must be "k""#);
+        assert!(schema.broken_rule(&json!({"key": "k"})).is_none());
+    }
+
+    #[test]
     fn a_broken_rule_omits_names_that_the_schema_does_not_declare() {
         let schema = json!({
             "type": "object",
