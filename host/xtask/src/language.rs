@@ -23,6 +23,7 @@ mod tests {
         ("lent", "passed, granted, checked out"),
         ("nobody", "no client, no process"),
         ("none when", "`None` if"),
+        ("nothing is said", "by default"),
         ("of no use", "unused, expired"),
         ("resting", "disabled"),
         ("sign of life", "health check"),
@@ -36,7 +37,6 @@ mod tests {
         ("what asks", "the caller"),
         ("what is", "name the noun"),
         ("what was", "name the noun"),
-        ("where nothing is said", "by default"),
         ("whoever", "the caller"),
         ("wholly", "completely"),
     ];
