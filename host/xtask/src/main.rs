@@ -22,7 +22,7 @@ usage: cargo xtask COMMAND
 
   run [--release] [-- ARGS]  build everything and start a development server; ARGS go to `keywright develop`
   test [FILTER]              build and run all tests, or the tests whose names contain FILTER
-  bench [NAME ...]           measure a release build next to alternatives
+  bench [NAME ...]           measure a release build and compare it with the performance goals
   bench compare REV [NAME ...]
                              measure requests, alternating with the server of a git revision
   dist [--debug]             write an archive with everything that a server needs to target/dist
@@ -33,6 +33,15 @@ usage: cargo xtask COMMAND
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    // Otherwise `cargo xtask golden --help` would regenerate the golden files.
+    if arguments
+        .iter()
+        .take(2)
+        .any(|argument| argument == "--help")
+    {
+        print!("{USAGE}");
+        return ExitCode::SUCCESS;
+    }
     let Some((command, rest)) = arguments.split_first() else {
         eprint!("{USAGE}");
         return ExitCode::from(2);
