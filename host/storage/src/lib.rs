@@ -2,18 +2,18 @@
 //!
 //! [`Database`] opens a SQLite file or a PostgreSQL database, migrates its schema and implements the ports of each kind of record,
 //! such as credentials or permissions. Each kind has its own module, with its SQL in a submodule `statements`. The SQL is
-//! common to both engines, and the ports use `Statement` and `Row`; engine-specific code is named after its engine. Outside
-//! `connections/`, only searching by a part of a name, adding a version, the database check and reading the schema depend on the
-//! engine.
+//! common to both engines, and the ports use `Statement` and `Row`; engine-specific code is named after its engine.
+//! `docs/decisions/storage.md` lists the statements that differ.
 //!
 //! To add a query: write it as a constant in the `statements` of its module, add it to the list of the query-plan test, and add
 //! a repository method that runs it once for all rows, not once per row.
 //!
-//! Each read is a single statement. Reads use a pool and never wait for a writer. Writes are transactions, isolated from each
-//! other. To write, pass a function to `Writer::transaction`: it receives a `Transaction` and must commit it or roll it back. On
-//! SQLite, transactions run one after the other on one connection, so that writers wait in memory and not for a file lock.
-//! Concurrent transactions share one commit (`connections/group_commit.rs`). On PostgreSQL, where many servers write,
-//! transactions are serializable: the database rejects conflicting transactions, and the writer retries them.
+//! Each read sees a single state of the database. Reads use a pool and never wait for a writer. Writes are transactions,
+//! isolated from each other. To write, pass a function to `Writer::transaction`: it receives a `Transaction` and must commit it
+//! or roll it back. On SQLite, transactions run one after the other on one connection, so that writers wait in memory and not
+//! for a file lock. Concurrent transactions share one commit (`connections/group_commit.rs`). On PostgreSQL, where many servers
+//! write, transactions are serializable, except batches (`credential/append_batches.rs`): the database rejects conflicting
+//! transactions, and the writer retries them.
 
 mod backup;
 mod check;

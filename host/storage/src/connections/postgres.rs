@@ -442,10 +442,10 @@ impl PostgresConnection {
 }
 
 /// Connects to a server. With `statement_timeout`, the server also cancels a statement that this program has given up, and with
-/// `client_connection_check_interval` a statement whose connection was closed. Otherwise the statement would keep running alongside
-/// the statements of a new connection. `enable_seqscan` is off because a sequential
-/// scan in a serializable transaction conflicts with every write to the table; PostgreSQL would choose one for a small table, or
-/// for an index with a long pending list. `jit` is off because compiling these plans takes longer than running them.
+/// `client_connection_check_interval` a statement whose connection was closed. Otherwise the statement would keep running
+/// alongside the statements of a new connection. `enable_seqscan` is off because a sequential scan in a serializable transaction
+/// conflicts with every write to the table; PostgreSQL would choose one for a small table, or for an index with a long pending
+/// list. `jit` is off because compiling these plans takes longer than running them.
 async fn connect(
     options: &PgConnectOptions,
     wait_max: Duration,
