@@ -1,5 +1,5 @@
 //! An identity provider that publishes its keys over HTTPS, as a key set (RFC 7517, section 5), and the cache of its keys. Keys
-//! are fetched when first needed, and again when they are old or a token has an unknown key id.
+//! are fetched at start-up, and again when they are old or a token has an unknown key id.
 
 use std::{
     sync::{

@@ -34,7 +34,7 @@ pub(crate) const THREADS_RESERVED: usize = 2;
 
 /// Both lanes.
 pub(crate) struct Lanes {
-    /// For short calls: `describe`, `normalize`, `accept`, `recover` and `find-references`.
+    /// For short calls: all functions of guests except `generate`, and the host's checks of certificates.
     pub(crate) short: Lane,
     /// For long calls: `generate`.
     pub(crate) generate: Lane,
