@@ -41,7 +41,6 @@ pub(crate) struct NewFile {
 /// The users who may read a new file. The mode of a replaced file has no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Readers {
-    /// The owner.
     Owner,
     /// All users, subject to the process's umask.
     All,

@@ -21,7 +21,6 @@ pub(crate) trait Function {
     type Result;
     /// Its interface, without a version.
     const INTERFACE: &'static str;
-    /// Its name.
     const NAME: &'static str;
 }
 

@@ -80,7 +80,6 @@ pub enum WhenAbsent {
 pub(super) enum Bearer {
     /// A client that acts for itself.
     Client,
-    /// A user.
     User,
 }
 

@@ -72,7 +72,6 @@ impl Environment {
 /// The source of an access token.
 #[derive(Clone, Debug)]
 pub(crate) enum TokenSource {
-    /// This file.
     File(PathBuf),
     /// The environment variable with this name.
     Variable(&'static str),

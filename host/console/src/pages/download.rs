@@ -28,7 +28,6 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub(super) enum Part {
-    /// The certificate.
     Certificate,
     /// The CA certificates of its value: the issuing CA first.
     #[strum(serialize = "ca")]

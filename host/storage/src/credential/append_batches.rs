@@ -82,7 +82,6 @@ pub(crate) struct AppendBatches {
 
 /// The result of submitting a version for a batch.
 enum BatchOutcome {
-    /// It was added.
     Added(AddedVersion),
     /// It needs a transaction of its own. Nothing is written yet.
     Alone {

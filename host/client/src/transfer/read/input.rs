@@ -29,19 +29,14 @@ pub(crate) enum FileError {
         /// The cause, without content of the file.
         reason: String,
     },
-    /// The file is empty.
     #[error("the file is empty")]
     Empty,
-    /// The file has no list of credentials.
     #[error("the file has no top-level list `credentials`")]
     NoCredentials,
-    /// The file has several YAML documents.
     #[error("the file has more than one YAML document")]
     SeveralDocuments,
-    /// An entry is too long.
     #[error("an entry is longer than {} KiB, including aliases", ENTRY_BYTES_MAX / 1024)]
     EntryTooLong,
-    /// The anchored nodes are too large.
     #[error("the anchored nodes are larger than {} MiB", ANCHORS_BYTES_MAX / 1024 / 1024)]
     AnchorsTooLarge,
 }
