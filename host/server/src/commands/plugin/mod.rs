@@ -33,7 +33,7 @@ pub(crate) enum PluginCommand {
     ///
     /// Exits with status 3 if no server would load the component.
     Inspect(inspect::Inspect),
-    /// Create a project with a working generator
+    /// Create a project with a working plugin
     New(project::New),
     /// Push a component to a registry
     ///
@@ -42,9 +42,9 @@ pub(crate) enum PluginCommand {
     Push(inspect::Push),
     /// Call a plugin once, as a server would
     ///
-    /// Generates a value, sets a value, recovers the parameters of a value, or finds the references in a document. Secret parts are hidden
-    /// unless you use `--reveal`. The plugin's notes are printed to standard error. If the parameters name a CA, a test
-    /// CA signs the value.
+    /// Generates a value, sets a value, recovers the parameters of a value, or finds the references in a document. Secret
+    /// parts are redacted unless you use `--reveal`. The plugin's notes are printed to standard error. If the parameters
+    /// name a CA, a test CA signs the value.
     Run(Box<run::Run>),
     /// Test a plugin as a server does
     ///

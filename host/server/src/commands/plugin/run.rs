@@ -39,7 +39,7 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  # Generate a value without parameters and hide its secret parts
+  # Generate a value without parameters and redact its secret parts
   keywright plugin run wireguard.wasm
   # Generate a value with parameters and show all of it
   keywright plugin run wireguard.wasm --parameters '{\"preshared_key\": true}' --reveal
