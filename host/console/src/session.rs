@@ -12,7 +12,6 @@ use std::{
 use aws_lc_rs::{
     constant_time::verify_slices_are_equal,
     digest::{SHA256, digest},
-    rand,
 };
 use axum::extract::Request;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -189,9 +188,9 @@ pub(crate) fn random_text() -> String {
     let mut bytes = [0; 32];
     #[expect(
         clippy::expect_used,
-        reason = "aws-lc aborts instead of returning an error, and no session may have a predictable id"
+        reason = "the kernel's generator does not fail once it is seeded, and no session may have a predictable id"
     )]
-    rand::fill(&mut bytes).expect("random bytes");
+    getrandom::fill(&mut bytes).expect("random bytes");
     URL_SAFE_NO_PAD.encode(bytes)
 }
 

@@ -58,13 +58,13 @@ pub trait RandomSource: Send + Sync {
     fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomError>;
 }
 
-/// The random generator of the server's cryptographic library, seeded by the operating system.
+/// The random generator of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemRandom;
 
 impl RandomSource for SystemRandom {
     fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomError> {
-        aws_lc_rs::rand::fill(bytes).map_err(|_| RandomError)
+        getrandom::fill(bytes).map_err(|_| RandomError)
     }
 }
 

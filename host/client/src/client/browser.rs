@@ -12,7 +12,6 @@ use std::{
 use aws_lc_rs::{
     constant_time::verify_slices_are_equal,
     digest::{SHA256, digest},
-    rand,
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use http_body_util::Full;
@@ -111,7 +110,7 @@ fn check_issuer(endpoints: &Endpoints, named: Option<&str>) -> Result<(), Error>
 /// Returns 32 random bytes in base64url: 43 characters, as RFC 7636 recommends for a code verifier.
 fn random() -> Result<Secret, Error> {
     let mut bytes = [0; 32];
-    rand::fill(&mut bytes).map_err(|_| {
+    getrandom::fill(&mut bytes).map_err(|_| {
         Error::Configuration("the system's random number generator failed".to_owned())
     })?;
     Ok(Secret::new(URL_SAFE_NO_PAD.encode(bytes)))

@@ -2,7 +2,7 @@
 
 use std::{fmt, num::NonZeroU32, sync::Arc};
 
-use aws_lc_rs::{pbkdf2, rand};
+use aws_lc_rs::pbkdf2;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chrono::{DateTime, Utc};
 use keywright_core::{
@@ -243,7 +243,7 @@ impl KeySource {
                 iterations,
             } => {
                 let mut salt = vec![0; SALT_BYTES];
-                rand::fill(&mut salt).map_err(|_| RecordError::CipherFailed)?;
+                getrandom::fill(&mut salt).map_err(|_| RecordError::CipherFailed)?;
                 let parameters = PasswordDerivation {
                     salt,
                     iterations: *iterations,
@@ -273,7 +273,7 @@ impl WrappingKey {
     /// Creates a new key, and wraps it. Checks that the service can unwrap it again, before any value depends on the key.
     async fn fresh(&self) -> Result<(Zeroizing<[u8; KEY_BYTES]>, Vec<u8>), RecordError> {
         let mut key = Zeroizing::new([0; KEY_BYTES]);
-        rand::fill(key.as_mut_slice()).map_err(|_| RecordError::CipherFailed)?;
+        getrandom::fill(key.as_mut_slice()).map_err(|_| RecordError::CipherFailed)?;
         let wrapped_key = self.service.wrap_key(key.as_slice()).await?;
         if wrapped_key.len() > WRAPPED_KEY_BYTES_MAX {
             return Err(RecordError::WrappedKeyTooLong(self.source.clone()));

@@ -7,7 +7,7 @@ use aes_gcm::{
     Aes256Gcm, Nonce,
     aead::{Aead, KeyInit, Payload},
 };
-use aws_lc_rs::{hkdf, rand};
+use aws_lc_rs::hkdf;
 use chrono::{DateTime, Utc};
 use keywright_core::ports::{KeyDerivation, KeyRecord};
 use uuid::Uuid;
@@ -53,7 +53,7 @@ impl DataKey {
         plaintext: &[u8],
     ) -> Option<(Vec<u8>, Vec<u8>)> {
         let mut nonce = [0; NONCE_BYTES];
-        rand::fill(&mut nonce).ok()?;
+        getrandom::fill(&mut nonce).ok()?;
         let payload = Payload {
             msg: plaintext,
             aad: associated_data,

@@ -272,7 +272,7 @@ fn user_key(directory: &Path) -> io::Result<Zeroizing<[u8; 32]>> {
     let path = directory.join(USER_KEY);
     if !path.try_exists()? {
         let mut key = Zeroizing::new([0; 32]);
-        aws_lc_rs::rand::fill(&mut *key).map_err(|_| io::Error::other("no random bytes"))?;
+        getrandom::fill(&mut *key).map_err(|_| io::Error::other("no random bytes"))?;
         // Only this user can read a temporary file.
         let mut file = tempfile::NamedTempFile::new_in(directory)?;
         file.write_all(&*key)?;
