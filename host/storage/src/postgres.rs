@@ -128,6 +128,10 @@ fn connect_options(options: &PostgresOptions) -> Result<PgConnectOptions, Databa
     if options.url.contains('#') {
         return Err(malformed("must not contain #".into()));
     }
+    // sqlx would ignore the parameter and log its value, which may be a password.
+    if let Some((name, _)) = parameters(&options.url).find(|(name, _)| !is_parameter(name)) {
+        return Err(malformed(format!("unknown parameter {name}").into()));
+    }
     let is_unknown = |mode: &str| mode.parse::<PgSslMode>().is_err();
     if has_value(&options.url, &SSL_MODE, is_unknown) {
         return Err(malformed(
@@ -211,9 +215,17 @@ fn has_parameter(url: &str, names: &[&str]) -> bool {
 
 /// Returns whether a URL has one of the parameters with a value that the condition accepts.
 fn has_value(url: &str, names: &[&str], accepts: impl Fn(&str) -> bool) -> bool {
+    parameters(url).any(|(name, value)| names.contains(&name.as_ref()) && accepts(&value))
+}
+
+fn parameters(url: &str) -> form_urlencoded::Parse<'_> {
     let query = url.split_once('?').map_or("", |(_, query)| query);
-    let mut parameters = form_urlencoded::parse(query.as_bytes());
-    parameters.any(|(name, value)| names.contains(&name.as_ref()) && accepts(&value))
+    form_urlencoded::parse(query.as_bytes())
+}
+
+/// Returns whether sqlx knows a parameter of a URL.
+fn is_parameter(name: &str) -> bool {
+    PARAMETERS.contains(&name) || name.starts_with("options[")
 }
 
 async fn migrate(
@@ -330,6 +342,27 @@ fn display_name(options: &PgConnectOptions) -> String {
 
 /// The parameters of a URL that set the TLS mode.
 const SSL_MODE: [&str; 2] = ["sslmode", "ssl-mode"];
+
+/// The parameters of a URL, except `password`.
+const PARAMETERS: [&str; 17] = [
+    "application_name",
+    "dbname",
+    "host",
+    "hostaddr",
+    "options",
+    "port",
+    "ssl-ca",
+    "ssl-cert",
+    "ssl-key",
+    "ssl-mode",
+    "ssl-root-cert",
+    "sslcert",
+    "sslkey",
+    "sslmode",
+    "sslrootcert",
+    "statement-cache-capacity",
+    "user",
+];
 
 /// The schemes of a URL, as in libpq.
 const SCHEMES: [&str; 2] = ["postgres", "postgresql"];
@@ -456,6 +489,7 @@ mod tests {
                 "postgres://db?sslmode=no",
                 "sslmode must be disable, allow, prefer, require, verify-ca or verify-full",
             ),
+            ("postgres://db?passwd=hunter2", "unknown parameter passwd"),
         ] {
             let refused = connect_options(&options(url)).unwrap_err();
             let DatabaseOpenError::UrlMalformed(source) = refused else {
