@@ -57,7 +57,6 @@ pub(crate) async fn open(options: &PostgresOptions) -> Result<Pools, DatabaseOpe
         let target = PostgresTarget {
             options: Box::new(connection.clone()),
             wait_max: options.wait_max,
-            is_read_only: false,
             server_health: server_health.clone(),
         };
         PostgresConnections::open(target, connections_max, options.wait_max)
@@ -81,7 +80,6 @@ pub(crate) async fn open_to_read(
     let target = PostgresTarget {
         options: Box::new(connection),
         wait_max: options.wait_max,
-        is_read_only: true,
         server_health: ServerHealth::default(),
     };
     let reader = PostgresConnections::open(target, options.readers_max, options.wait_max).await;

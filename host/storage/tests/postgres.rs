@@ -342,6 +342,22 @@ async fn a_database_opened_read_only_refuses_writes() {
 }
 
 #[tokio::test]
+async fn opening_to_read_makes_no_session_read_only() {
+    let fixture = Fixture::new().await;
+    fixture.append("/a", "value", 1).await;
+    server().run_at(
+        &url(&fixture),
+        "alter table credential rename to stored;
+         create view credential as select * from stored
+             where current_setting('default_transaction_read_only') = 'off'",
+    );
+    let options = fixture.location.options();
+    let reading = Database::open_to_read(&options, Arc::new(RandomIdentifiers)).await;
+    let stored = reading.unwrap().stored_name(&LookupName::new("/a")).await;
+    assert!(stored.unwrap().is_some());
+}
+
+#[tokio::test]
 async fn passwords_are_only_sent_to_a_verified_server() {
     let Some(server) = PostgresServer::start() else {
         return;

@@ -182,7 +182,6 @@ mod tests {
         let target = PostgresTarget {
             options: Box::new(url.parse::<PgConnectOptions>().unwrap()),
             wait_max,
-            is_read_only: false,
             server_health: ServerHealth::default(),
         };
         let connections = PostgresConnections::open(target, connections_max, LONG)

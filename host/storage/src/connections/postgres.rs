@@ -361,8 +361,6 @@ pub(crate) struct PostgresTarget {
     pub(crate) options: Box<PgConnectOptions>,
     /// The longest time that a statement may take before its server is considered unreachable.
     pub(crate) wait_max: Duration,
-    /// Whether writes are refused.
-    pub(crate) is_read_only: bool,
     /// Shared by all pools of connections to the server.
     pub(crate) server_health: ServerHealth,
 }
@@ -375,7 +373,7 @@ pub(super) struct PostgresConnection {
 impl PostgresTarget {
     /// Opens a connection. Boxed, because the future is large and rarely needed, and the futures of all requests contain it.
     pub(super) async fn connect(&self) -> Result<PostgresConnection, sqlx::Error> {
-        let connecting = connect(&self.options, self.wait_max, self.is_read_only);
+        let connecting = connect(&self.options, self.wait_max);
         Ok(PostgresConnection {
             connection: Box::pin(connecting).await?,
             wait_max: self.wait_max,
@@ -445,11 +443,11 @@ impl PostgresConnection {
 /// `client_connection_check_interval` a statement whose connection was closed. Otherwise the statement would keep running
 /// alongside the statements of a new connection. `enable_seqscan` is off because a sequential scan in a serializable transaction
 /// conflicts with every write to the table; PostgreSQL would choose one for a small table, or for an index with a long pending
-/// list. `jit` is off because compiling these plans takes longer than running them.
+/// list. `jit` is off because compiling these plans takes longer than running them. A pooler may pass the session with these
+/// settings to another client of the database, so all connections have the same settings.
 async fn connect(
     options: &PgConnectOptions,
     wait_max: Duration,
-    is_read_only: bool,
 ) -> Result<PgConnection, sqlx::Error> {
     let mut connection = options.connect().await?;
     let milliseconds = milliseconds(wait_max);
@@ -468,9 +466,6 @@ async fn connect(
             ),
             outcome => outcome?,
         }
-    }
-    if is_read_only {
-        set(&mut connection, POSTGRES_READ_ONLY.to_owned()).await?;
     }
     Ok(connection)
 }
@@ -503,9 +498,6 @@ const CLOSING_PAUSE: Duration = Duration::from_millis(10);
 
 /// The largest limit that PostgreSQL accepts, in milliseconds.
 const STATEMENT_MILLISECONDS_MAX: u128 = 0x7fff_ffff;
-
-/// Makes all later transactions on the connection read-only.
-const POSTGRES_READ_ONLY: &str = "set default_transaction_read_only = on";
 
 /// Changes nothing if there is no transaction.
 const POSTGRES_ROLLBACK: &str = "rollback";
