@@ -269,7 +269,7 @@ async fn migrate_locked(
 ) -> Result<(), BoxDynError> {
     let migrations = migrations();
     let mut transaction = connection.begin_with(BEGIN_MIGRATING).await?;
-    sqlx::raw_sql(LIMIT_IDLE_TIME)
+    sqlx::raw_sql(TIME_LIMITS)
         .execute(&mut *transaction)
         .await?;
     let locking = sqlx::query(LOCK_SCHEMA).execute(&mut *transaction);
@@ -372,8 +372,10 @@ pub(crate) fn migrations() -> Migrator {
 /// Statements after the lock see changes that were committed before it.
 const BEGIN_MIGRATING: &str = "begin isolation level read committed";
 
-/// Releases the lock of a server that has died: a running server pauses only briefly between statements.
-const LIMIT_IDLE_TIME: &str = "set local idle_in_transaction_session_timeout = '10s'";
+/// Releases the lock of a server that has died: a running server pauses only briefly between statements. Defaults of the role or the
+/// database must not limit the wait for the lock, nor a migration.
+const TIME_LIMITS: &str = "set local idle_in_transaction_session_timeout = '10s';
+    set local lock_timeout = 0; set local statement_timeout = 0";
 
 /// An arbitrary number, the same for all servers.
 const LOCK_SCHEMA: &str = "select pg_advisory_xact_lock(4920571836402817)";

@@ -66,6 +66,31 @@ async fn a_migration_reports_the_lock_of_an_idle_session() {
     open(postgres_options(&url)).await.unwrap();
 }
 
+#[tokio::test]
+async fn a_migration_outlasts_the_time_limits_of_the_database() {
+    let Some(server) = keywright_test_postgres::shared() else {
+        return;
+    };
+    let url = server.new_database();
+    let limits = "do $$ begin
+        execute format('alter database %I set statement_timeout = 500', current_database());
+        execute format('alter database %I set lock_timeout = 500', current_database());
+    end $$";
+    server.run_at(&url, limits);
+    let mut other = PgConnection::connect(&url).await.unwrap();
+    other
+        .execute("begin; select pg_advisory_xact_lock(4920571836402817)")
+        .await
+        .unwrap();
+    let unlocking = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        other.execute("rollback").await
+    };
+    let (opened, unlocked) = tokio::join!(open(postgres_options(&url)), unlocking);
+    unlocked.unwrap();
+    opened.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn one_of_many_writers_on_several_servers_adds_a_new_name() {
     let fixture = Fixture::new().await;
