@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn each_broken_rule_is_named() {
         type Change = fn(&mut descriptor::Description);
-        let cases: [(Change, &str); 7] = [
+        let cases: [(Change, &str); 8] = [
             (
                 |it| it.credential_type = "tok\nen".to_owned(),
                 "it generates credentials of type \"tok\\\\nen\"",
@@ -171,6 +171,10 @@ mod tests {
             (
                 |it| it.value_schema = "{".to_owned(),
                 "its value schema is not JSON",
+            ),
+            (
+                |it| it.value_schema = r#"{"properties":{"a\u200b":{}}}"#.to_owned(),
+                "its value schema has a property whose name",
             ),
         ];
         for (change, expected) in cases {

@@ -55,6 +55,8 @@ pub enum SchemaError {
          percent-encoding, $dynamicRef and nested $id are not supported"
     )]
     ReferenceNotAPointer,
+    #[error("has a property whose name contains control or invisible characters")]
+    PropertyNotPrintable,
     #[error("is nested more than {SCHEMA_DEPTH_MAX} levels deep, after resolving references")]
     TooDeep,
     #[error("is longer than {SCHEMA_BYTES_MAX} bytes")]

@@ -170,6 +170,12 @@ fn compile(text: &str) -> Result<(Value, Checker), SchemaError> {
         .map_err(|cause| SchemaError::NotASchema(for_log(&cause.to_string())))?;
     let mut declared = BTreeSet::new();
     collect_declared(&schema, &mut declared);
+    if declared
+        .iter()
+        .any(|name| name.contains(is_control_or_invisible))
+    {
+        return Err(SchemaError::PropertyNotPrintable);
+    }
     let checker = Checker {
         validator,
         size,
