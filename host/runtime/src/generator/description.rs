@@ -130,6 +130,19 @@ mod tests {
     }
 
     #[test]
+    fn a_schema_with_printable_texts_stays_unchanged() {
+        let maximum = "1".repeat(30);
+        let schema = format!(
+            r#"{{ "type": "object", "title": "a\nb", "properties": {{"a": {{"maximum": {maximum}}}}} }}"#
+        );
+        let described = descriptor::Description {
+            parameters_schema: schema.clone(),
+            ..described()
+        };
+        assert_eq!(parse(described).unwrap().declared.parameters_schema, schema);
+    }
+
+    #[test]
     fn zero_declared_bits_mean_derived_values() {
         for (declared_bits, expected) in [(None, None), (Some(0), None), (Some(1), Some(1))] {
             let described = descriptor::Description {

@@ -184,31 +184,42 @@ fn compile(text: &str) -> Result<(Value, Checker), SchemaError> {
     Ok((schema, checker))
 }
 
-/// Removes control and invisible characters, except newlines, from the titles and descriptions of a schema.
+/// Removes control and invisible characters, except newlines, from the titles and descriptions of a schema. A schema without such
+/// characters stays unchanged, because [`Value`] rounds long numbers.
 pub(crate) fn with_printable_texts(schema: &str) -> String {
-    let removed = |mut schema: Value| {
-        remove_invisible(&mut schema);
-        schema.to_string()
-    };
-    keywright_json::read(schema).map_or_else(|_| schema.to_owned(), removed)
+    let mut printable: Value = keywright_json::read(schema).unwrap_or_default();
+    if remove_invisible(&mut printable) {
+        printable.to_string()
+    } else {
+        schema.to_owned()
+    }
 }
 
-fn remove_invisible(schema: &mut Value) {
+/// Returns whether it removed a character.
+fn remove_invisible(schema: &mut Value) -> bool {
+    let is_removed = |character| character != '\n' && is_control_or_invisible(character);
     match schema {
         Value::Object(keywords) => {
+            let mut has_removed = false;
             for (keyword, argument) in keywords {
-                match argument {
+                has_removed |= match argument {
                     Value::String(text) if matches!(keyword.as_str(), "description" | "title") => {
-                        text.retain(|character| {
-                            character == '\n' || !is_control_or_invisible(character)
-                        });
+                        let bytes = text.len();
+                        text.retain(|character| !is_removed(character));
+                        text.len() < bytes
                     }
                     argument => remove_invisible(argument),
-                }
+                };
             }
+            has_removed
         }
-        Value::Array(items) => items.iter_mut().for_each(remove_invisible),
-        _ => {}
+        Value::Array(items) => {
+            let removed = items
+                .iter_mut()
+                .filter_map(|item| remove_invisible(item).then_some(()));
+            removed.count() > 0
+        }
+        _ => false,
     }
 }
 
