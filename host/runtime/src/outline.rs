@@ -24,6 +24,9 @@ const ELEMENTS_MAX: u64 = 100_000;
 /// The maximum size of all types, in bytes. A type can have any number of parts: the types of a recursive group, parameters,
 /// fields, and the declarations of an instance or component.
 const TYPE_BYTES_MAX: u64 = 256 * 1_024;
+/// The maximum size of all imports and exports of components, in bytes. Their names appear in messages, in logs, and in the output
+/// of commands.
+const INTERFACE_BYTES_MAX: u64 = 64 * 1_024;
 
 /// The imports and exports of a component.
 pub(crate) struct Outline {
@@ -130,6 +133,7 @@ struct Size {
     declarations: u64,
     elements: u64,
     type_bytes: u64,
+    interface_bytes: u64,
 }
 
 impl Size {
@@ -166,8 +170,14 @@ impl Size {
             }
             Payload::ComponentAliasSection(section) => section.count(),
             Payload::ComponentTypeSection(section) => self.types(section),
-            Payload::ComponentImportSection(section) => section.count(),
-            Payload::ComponentExportSection(section) => section.count(),
+            Payload::ComponentImportSection(section) => {
+                self.interface_bytes += bytes(section);
+                section.count()
+            }
+            Payload::ComponentExportSection(section) => {
+                self.interface_bytes += bytes(section);
+                section.count()
+            }
             Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => {
                 self.modules += 1;
                 0
@@ -180,8 +190,7 @@ impl Size {
 
     /// Counts the bytes of types, and returns the number of types.
     fn types<T>(&mut self, section: &SectionLimited<'_, T>) -> u32 {
-        let range = section.range();
-        self.type_bytes += range.end.saturating_sub(range.start);
+        self.type_bytes += bytes(section);
         section.count()
     }
 
@@ -191,6 +200,11 @@ impl Size {
             (self.declarations, "declarations", DECLARATIONS_MAX),
             (self.elements, "elements", ELEMENTS_MAX),
             (self.type_bytes, "bytes of types", TYPE_BYTES_MAX),
+            (
+                self.interface_bytes,
+                "bytes of imports and exports",
+                INTERFACE_BYTES_MAX,
+            ),
         ]
         .into_iter()
         .find(|(found, _, max)| found > max);
@@ -210,6 +224,11 @@ fn with_contents<'a, T: FromReader<'a>>(
         count = count.saturating_add(contents(&item?));
     }
     Ok(count)
+}
+
+fn bytes<T>(section: &SectionLimited<'_, T>) -> u64 {
+    let range = section.range();
+    range.end.saturating_sub(range.start)
 }
 
 fn length<T>(items: &[T]) -> u32 {
@@ -298,6 +317,15 @@ mod tests {
             let group = [vec![1, 0x4e], items(count, &[0x60, 0, 0])];
             module(section(1, &group.concat()))
         };
+        // An import of a function, in a section of this size.
+        let importing = |bytes| {
+            let name = vec![b'a'; bytes - 7];
+            let import = [vec![1, 0], number(name.len()), name, vec![1, 0]];
+            component(&[
+                section(7, &[1, 0x40, 0, 1, 0]),
+                section(10, &import.concat()),
+            ])
+        };
         // A segment of null references.
         let elements = |count| {
             let segment = [vec![1, 5, 0x70], items(count, &[0xd0, 0x70, 0x0b])];
@@ -324,6 +352,11 @@ mod tests {
             (declaring(limit(TYPE_BYTES_MAX) / 2 - 4), None),
             (declaring(limit(TYPE_BYTES_MAX) / 2), Some("bytes of types")),
             (recursive(limit(TYPE_BYTES_MAX) / 3), Some("bytes of types")),
+            (importing(limit(INTERFACE_BYTES_MAX)), None),
+            (
+                importing(limit(INTERFACE_BYTES_MAX) + 1),
+                Some("bytes of imports and exports"),
+            ),
         ] {
             assert_eq!(refused(&component), expected);
         }
