@@ -29,6 +29,8 @@ async fn stale_credentials_are_found_and_regenerated() {
     let expected = "No credentials below /a are derived from an older version of /in.";
     let none = shell.run(narrowed).expect(0);
     none.errors.assert_contains(expected);
+    let none = shell.run(&[narrowed, "-o table"].join(" ")).expect(0);
+    assert_eq!(none.output, "");
 
     server.stored("/in", "password", json!("second")).await;
     shell

@@ -183,6 +183,8 @@ async fn find_lists_certificates_that_expire_or_whose_ca_expires() {
     let table = [&effective[..], &["-o", "table"]].concat();
     let table = shell.run(&table).expect(0).output;
     table.assert_contains("BECAUSE OF");
+    let none = shell.run("find --path /none --expires-within-days 1 -o table");
+    none.expect(0).output.assert_contains("EXPIRES");
     shell.run("find --effective").expect(2);
 }
 

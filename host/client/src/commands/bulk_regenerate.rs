@@ -65,9 +65,14 @@ impl Run for BulkRegenerate {
             result: &result,
             dry_run,
         };
-        let completion = context.show(&shown, || Table::Rows {
-            heads: vec![head],
-            rows: names.map(|name| vec![name.clone()]).collect(),
+        let completion = context.show(&shown, || {
+            if names.len() == 0 {
+                return Table::Fields(Vec::new());
+            }
+            Table::Rows {
+                heads: vec![head],
+                rows: names.map(|name| vec![name.clone()]).collect(),
+            }
         })?;
         Ok(if failed.is_empty() {
             completion

@@ -59,16 +59,18 @@ impl Run for Find {
             Output::write_raw(names.as_bytes())?;
             return Ok(Completion::Full);
         }
-        context.show(&BTreeMap::from([("credentials", &found)]), || table(&found))
+        context.show(&BTreeMap::from([("credentials", &found)]), || {
+            table(&find, &found)
+        })
     }
 }
 
-fn table(found: &[FoundCredential]) -> Table {
-    let expires = found.iter().any(|one| one.expiry_date.is_some());
+fn table(find: &crate::Find, found: &[FoundCredential]) -> Table {
+    let expires = find.expires_within_days.is_some();
     let rotates = found.iter().any(|one| one.rotation_date.is_some());
     let links = found.iter().any(|one| one.expiring_link.is_some());
     let imported = found.iter().any(|one| one.imported);
-    let derived = found.iter().any(|one| one.stale.is_some());
+    let derived = find.derived_from.is_some();
     let yes_or_no = |is_true| if is_true { "yes" } else { "no" }.to_owned();
     let mut heads = vec!["NAME", "CREATED"];
     heads.extend(expires.then_some("EXPIRES"));
