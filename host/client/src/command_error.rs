@@ -39,10 +39,8 @@ pub(crate) enum CommandError {
     /// The requested object does not exist.
     #[error("{0}")]
     NotFound(String),
-    /// A signal interrupted the command.
     #[error("interrupted")]
     Interrupted,
-    /// The output can't be serialized as JSON.
     #[error("writing JSON: {0}")]
     Json(#[from] serde_json::Error),
     #[error("{0}")]

@@ -51,7 +51,6 @@ pub(crate) enum Readers {
 pub(crate) enum WriteError {
     #[error("{} already exists; use --force to overwrite it", .0.display())]
     Exists(PathBuf),
-    /// The path is a symbolic link.
     #[error("{} is a symbolic link; use --force to overwrite its target", .0.display())]
     IsLink(PathBuf),
     /// The file can't be written.

@@ -136,7 +136,6 @@ pub(crate) fn note_counts(done: &str, count: usize, failed: usize, others: &[(&s
 pub(crate) enum Table {
     /// Several objects, one per row.
     Rows {
-        /// The column headings.
         heads: Vec<&'static str>,
         /// The rows, with one cell per heading.
         rows: Vec<Vec<String>>,

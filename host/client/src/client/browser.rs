@@ -181,7 +181,6 @@ impl RedirectResponse {
         (is_for_this_login && is_response && names.iter().all(is_single)).then_some(response)
     }
 
-    /// Returns the value of a parameter.
     fn get(&self, name: &str) -> Option<&str> {
         let mut parameters = self.0.iter();
         let found = parameters.find(|(have, _)| have == name);

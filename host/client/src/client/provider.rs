@@ -210,7 +210,6 @@ impl IdentityProvider<'_> {
         }
     }
 
-    /// Reports a step that the user must take.
     pub(super) fn report(&self, action: &UserAction) {
         if let Some(on_user_action) = self.on_user_action {
             on_user_action(action);

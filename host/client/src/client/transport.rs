@@ -41,7 +41,6 @@ impl Call {
         }
     }
 
-    /// Adds a query parameter.
     pub(crate) fn query(mut self, name: &str, value: &str) -> Self {
         self.path.push(if self.has_query { '&' } else { '?' });
         self.has_query = true;
@@ -103,7 +102,6 @@ impl Transport {
         &self.server
     }
 
-    /// Sends an API request.
     pub(super) async fn send(
         &self,
         call: &Call,

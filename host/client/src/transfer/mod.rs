@@ -8,7 +8,7 @@
 //! | `write`, `background_writer` | writing entry by entry, on a thread of its own |
 //! | `stored` | credentials of the server as entries; reading them for an export with concurrent requests |
 //! | `import` | setting credentials with concurrent requests |
-//! | `order` | setting CAs before the certificates that they signed, in bounded memory |
+//! | `order` | setting CAs before the entries that name them, in bounded memory |
 //! | `abort_policy` | failures that end the whole run |
 //! | `report` | output during and after a run |
 //!

@@ -1,7 +1,7 @@
 //! The order of setting entries: each after the CA that it names, everything else in file order.
 //!
 //! The file is read in several passes. Each pass defers entries whose CA is listed but not yet attempted. If every CA precedes the
-//! certificates that it signed, one pass is enough; otherwise the length of the longest inverted chain bounds the number of passes.
+//! entries that name it, one pass is enough; otherwise the length of the longest inverted chain bounds the number of passes.
 //! Between passes, only hashes of names and one flag per entry stay in memory, never a value.
 
 use std::{

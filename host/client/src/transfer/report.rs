@@ -39,11 +39,9 @@ pub(crate) struct Report {
 pub(crate) struct Summary {
     /// Whether this is a dry run; then `set` counts entries that would be set.
     pub(crate) dry_run: bool,
-    /// The number of entries that were set.
     pub(crate) set: usize,
     /// The number of entries that were skipped as unchanged.
     pub(crate) unchanged: usize,
-    /// The number of entries that failed.
     pub(crate) failed: usize,
     /// The number of entries that were not attempted, because the import stopped.
     pub(crate) not_tried: usize,
@@ -81,7 +79,6 @@ impl Report {
         self.count(|summary| summary.set += 1);
     }
 
-    /// Counts an unchanged entry.
     pub(crate) fn unchanged(&mut self) {
         self.count(|summary| summary.unchanged += 1);
     }

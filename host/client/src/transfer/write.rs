@@ -52,7 +52,6 @@ impl<W: Write> EntryWriter<W> {
         })
     }
 
-    /// Writes one credential.
     pub(crate) fn write(&mut self, entry: &Node) -> io::Result<()> {
         match self.format {
             Format::Json => {

@@ -15,13 +15,10 @@ pub(crate) type EntryReceiver<'a> = &'a mut dyn FnMut(Result<Entry, EntryError>)
 /// The reason why a file can't be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
-    /// An I/O error occurred.
     #[error("could not read the file")]
     Unreadable(#[from] io::Error),
-    /// The file was modified between or during passes.
     #[error("the file was modified during the import")]
     Changed,
-    /// The syntax is invalid.
     #[error("line {line}, column {column}: {reason}")]
     Malformed {
         line: usize,
