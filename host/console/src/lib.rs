@@ -1,8 +1,8 @@
 //! The console: a user interface for browsers, rendered on the server.
 //!
 //! The console calls the use cases of `keywright-core` as the user of the session. It has no authorization of its own: the
-//! server verifies the session's access token on every request, as it does for the API, and audits each access under the same
-//! actions. No page contains a secret until the user reveals it, one field at a time.
+//! server verifies the session's access token on every request, as it does for the API, and audits each access. No page contains
+//! a secret until the user reveals it, one field at a time.
 //!
 //! - `login.rs`: the client of the identity provider; `session.rs`: the sessions; `state.rs`: the state of all handlers;
 //! - `request.rs`: cookies, forms, and the checks against requests from other sites;

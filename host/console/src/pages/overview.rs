@@ -172,7 +172,7 @@ const MONTHS: u32 = 12;
 
 const BAR_HEIGHT_MAX: usize = 140;
 
-/// The number of credentials that the list shows.
+/// The maximum number of listed credentials.
 const SHOWN_MAX: usize = 20;
 
 fn types(counts: &CredentialCounts) -> Markup {
