@@ -74,7 +74,6 @@ pub(super) fn is_made_by(
     }
 }
 
-/// A signature scheme.
 #[derive(Clone, Copy)]
 enum Scheme {
     Ecdsa(&'static Algorithm),

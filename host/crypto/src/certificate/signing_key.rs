@@ -116,7 +116,6 @@ impl SigningKey {
         }
     }
 
-    /// Signs a message. Returns `None` if signing fails.
     pub(super) fn sign(&self, message: &[u8]) -> Option<Vec<u8>> {
         match self {
             Self::Ecdsa(key, _) => {

@@ -145,7 +145,7 @@ pub(super) const SALT_BYTES: usize = 64;
 const NONCE_BYTES: usize = 12;
 const HKDF_SALT: &[u8] = b"keywright";
 
-/// The prefix of the label. Neither constant is a prefix of the other.
+/// The purposes of derived keys. Neither is a prefix of the other, so that no label leads to the key for values.
 const SEALING_PURPOSE: &str = "seal";
 const LABEL_PURPOSE: &str = "label:";
 

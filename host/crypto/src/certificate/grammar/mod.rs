@@ -39,7 +39,6 @@ pub(super) fn check_certificate(certificate: &[u8]) -> Result<(), Part> {
     Ok(())
 }
 
-/// Checks the body of a certificate.
 pub(super) fn check_body(body: &[u8], strictness: Strictness) -> Result<(), Part> {
     let Some((SEQUENCE, content, [])) = split_element(body) else {
         return Err(ENCODING);
