@@ -17,6 +17,7 @@ use keywright_core::certificate::ClientCertificateFacts;
 use keywright_crypto::client_certificate_facts;
 use rustls::{
     ServerConfig, ServerConnection,
+    crypto::{CryptoProvider, GetRandomFailed, SecureRandom},
     pki_types::{CertificateDer, UnixTime},
     server::{NoServerSessionStorage, WebPkiClientVerifier, danger::ClientCertVerifier},
     time_provider::TimeProvider,
@@ -206,6 +207,16 @@ async fn close_after_alert<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) {
     let _ = timeout(ALERT_TIME_MAX, unread).await;
 }
 
+/// The random numbers of the kernel. Two copies of a running machine respond to a replayed handshake with different keys.
+#[derive(Debug)]
+struct KernelRandom;
+
+impl SecureRandom for KernelRandom {
+    fn fill(&self, bytes: &mut [u8]) -> Result<(), GetRandomFailed> {
+        getrandom::fill(bytes).map_err(|_| GetRandomFailed)
+    }
+}
+
 /// The time for handshakes. A clock before 1970 counts as 1970, so that a response can report it.
 #[derive(Debug)]
 struct TimeFrom1970;
@@ -225,7 +236,10 @@ fn read(files: &TlsConfig) -> Result<Current, StartupError> {
     let authorities = authorities
         .map(|file| read_client_authorities(file, process::now()))
         .transpose()?;
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let provider = Arc::new(CryptoProvider {
+        secure_random: &KernelRandom,
+        ..rustls::crypto::aws_lc_rs::default_provider()
+    });
     let algorithms = provider.signature_verification_algorithms;
     let client_verifier =
         authorities.map(|authorities| Arc::new(ClientVerifier::new(authorities, algorithms)));
