@@ -4,7 +4,7 @@ use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 
 use keywright_core::Secret;
 use sqlx::{
-    AssertSqlSafe, ConnectOptions, Connection, PgConnection,
+    AssertSqlSafe, ConnectOptions, Connection, PgConnection, PgTransaction,
     error::{BoxDynError, DatabaseError},
     migrate::Migrator,
     postgres::{PgConnectOptions, PgSslMode},
@@ -268,10 +268,7 @@ async fn migrate_locked(
     wait_max: Duration,
 ) -> Result<(), BoxDynError> {
     let migrations = migrations();
-    let mut transaction = connection.begin_with(BEGIN_MIGRATING).await?;
-    sqlx::raw_sql(TIME_LIMITS)
-        .execute(&mut *transaction)
-        .await?;
+    let mut transaction = begin_migrating(connection).await?;
     let locking = sqlx::query(LOCK_SCHEMA).execute(&mut *transaction);
     let locked = tokio::time::timeout(LOCK_WAIT_MAX, locking).await;
     match locked.map_err(|_| SchemaVersionError::ChangedByOther(LOCK_WAIT_MAX.as_secs()))? {
@@ -279,7 +276,7 @@ async fn migrate_locked(
         Err(error) if lacks_advisory_locks(&error) => {
             tracing::warn!("the database has no advisory locks: start one server at a time");
             transaction.rollback().await?;
-            transaction = connection.begin_with(BEGIN_MIGRATING).await?;
+            transaction = begin_migrating(connection).await?;
         }
         Err(error) => return Err(error.into()),
     }
@@ -295,6 +292,14 @@ async fn migrate_locked(
         .await?;
     check_compatible(&migrations, &applied)?;
     Ok(transaction.commit().await?)
+}
+
+async fn begin_migrating(connection: &mut PgConnection) -> sqlx::Result<PgTransaction<'_>> {
+    let mut transaction = connection.begin_with(BEGIN_MIGRATING).await?;
+    sqlx::raw_sql(TIME_LIMITS)
+        .execute(&mut *transaction)
+        .await?;
+    Ok(transaction)
 }
 
 /// Some databases that accept this SQL have no advisory locks.

@@ -444,7 +444,7 @@ impl PostgresConnection {
 /// alongside the statements of a new connection. `enable_seqscan` is off because a sequential scan in a serializable transaction
 /// conflicts with every write to the table; PostgreSQL would choose one for a small table, or for an index with a long pending
 /// list. `jit` is off because compiling these plans takes longer than running them. A pooler may pass the session with these
-/// settings to another client of the database, so all connections have the same settings.
+/// settings to another client of the database, so all pools have the same settings.
 async fn connect(
     options: &PgConnectOptions,
     wait_max: Duration,
