@@ -85,7 +85,7 @@ fn table(find: &crate::Find, found: &[FoundCredential]) -> Table {
         let link = one.expiring_link.as_ref();
         row.extend(links.then(|| link.map(|link| link.name.clone()).unwrap_or_default()));
         row.extend(imported.then(|| yes_or_no(one.imported)));
-        row.extend(derived.then(|| yes_or_no(one.stale == Some(true))));
+        row.extend(derived.then(|| one.stale.map(yes_or_no).unwrap_or_default()));
         row
     };
     Table::Rows {

@@ -213,12 +213,9 @@ fn remove_invisible(schema: &mut Value) -> bool {
             }
             has_removed
         }
-        Value::Array(items) => {
-            let removed = items
-                .iter_mut()
-                .filter_map(|item| remove_invisible(item).then_some(()));
-            removed.count() > 0
-        }
+        Value::Array(items) => items.iter_mut().fold(false, |has_removed, item| {
+            remove_invisible(item) | has_removed
+        }),
         _ => false,
     }
 }
