@@ -147,6 +147,17 @@ impl Server {
         self.child.id()
     }
 
+    /// Returns the processor time that the server's process has used.
+    pub fn processor_time(&self) -> Duration {
+        let path = format!("/proc/{}/stat", self.process_id());
+        let text = fs::read_to_string(path).unwrap();
+        // The name of the program, in parentheses, may contain spaces.
+        let (_, fields) = text.rsplit_once(") ").unwrap();
+        let times = fields.split(' ').skip(11).take(2);
+        let ticks: u64 = times.map(|time| time.parse::<u64>().unwrap()).sum();
+        Duration::from_millis(ticks * 10)
+    }
+
     /// Returns the time from starting the process to its first response.
     pub fn started_in(&self) -> Duration {
         self.started_in

@@ -1,6 +1,6 @@
 //! Private keys whose numbers are larger than those of any supported key.
 
-use std::{fs, time::Duration};
+use std::time::Duration;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use keywright_harness::{
@@ -30,12 +30,12 @@ async fn an_rsa_key_with_a_huge_modulus_costs_little_processor_time() {
         let digits = STANDARD.encode(key.to_der());
         let pem = format!("-----BEGIN {label}-----\n{digits}\n-----END {label}-----\n");
         let body = json!({"name": "/a", "type": "certificate", "value": {"private_key": pem}});
-        let before = processor_time(&server);
+        let before = server.processor_time();
         for _ in 0..REQUESTS {
             let refused = stranger.put("/api/v1/data", body.clone()).await;
             refused.expect_error(400, "1024 to 8192 bits");
         }
-        let used = processor_time(&server).saturating_sub(before);
+        let used = server.processor_time().saturating_sub(before);
         assert!(used < TIME_MAX, "{label}: {used:?}");
     }
 }
@@ -46,17 +46,6 @@ fn rsa_key(modulus: &[u8]) -> Node {
     let mut numbers = vec![number(&[0]), number(modulus), number(&[1, 0, 1])];
     numbers.extend([3, 5, 7, 1, 1, 1].map(|small| number(&[small])));
     Node::of(SEQUENCE, numbers)
-}
-
-/// Returns the processor time that a server's process has used.
-fn processor_time(server: &Server) -> Duration {
-    let path = format!("/proc/{}/stat", server.process_id());
-    let text = fs::read_to_string(path).unwrap();
-    // The name of the program, in parentheses, may contain spaces.
-    let (_, fields) = text.rsplit_once(") ").unwrap();
-    let times = fields.split(' ').skip(11).take(2);
-    let ticks: u64 = times.map(|time| time.parse::<u64>().unwrap()).sum();
-    Duration::from_millis(ticks * 10)
 }
 
 /// The size of the modulus in bytes: in PEM, the key is almost as large as a value may be.
