@@ -346,7 +346,7 @@ fn display_name(options: &PgConnectOptions) -> String {
 /// The parameters of a URL that set the TLS mode.
 const SSL_MODE: [&str; 2] = ["sslmode", "ssl-mode"];
 
-/// The parameters of a URL, except `password`.
+/// The parameters of a URL that sqlx reads, except `password`, which is refused with another message.
 const PARAMETERS: [&str; 17] = [
     "application_name",
     "dbname",
