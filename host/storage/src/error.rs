@@ -211,6 +211,7 @@ impl fmt::Display for SqlxError {
                     "the password contains a character that is not allowed, such as a line break";
                 write!(formatter, "{what}; {CHECK_PASSWORD}")
             }
+            sqlx::Error::Configuration(cause) => cause.fmt(formatter),
             sqlx::Error::PoolTimedOut => formatter.write_str(
                 "it did not respond, or no connection was free, within storage.wait_seconds_max",
             ),

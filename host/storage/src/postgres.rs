@@ -13,7 +13,7 @@ use sqlx::{
 use crate::{
     connections::{
         Connections, Pools, PostgresConnections, PostgresTarget, ServerHealth, Writer,
-        milliseconds, within,
+        milliseconds, require_triggers, within,
     },
     error::{DatabaseOpenError, SqlxError},
     migrations::{
@@ -313,7 +313,12 @@ async fn connect(
     options: &PgConnectOptions,
     wait_max: Duration,
 ) -> Result<PgConnection, DatabaseOpenError> {
-    let connected = within(wait_max, options.connect()).await;
+    let connecting = async {
+        let mut connection = options.connect().await?;
+        require_triggers(&mut connection).await?;
+        Ok(connection)
+    };
+    let connected = within(wait_max, connecting).await;
     connected.map_err(|source| not_reached(database, source))
 }
 

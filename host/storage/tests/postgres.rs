@@ -91,6 +91,29 @@ async fn a_migration_outlasts_the_time_limits_of_the_database() {
     opened.unwrap();
 }
 
+#[tokio::test]
+async fn a_database_whose_sessions_disable_triggers_is_refused() {
+    let fixture = Fixture::new().await;
+    let url = url(&fixture);
+    server().run_at(
+        &url,
+        "do $$ begin
+            execute format('alter database %I set session_replication_role = replica', current_database());
+        end $$",
+    );
+    let refused = open(postgres_options(&url)).await.err().unwrap();
+    let cause = refused.source().unwrap().to_string();
+    assert!(cause.starts_with("session_replication_role"), "{cause}");
+    // Connections opened after the change must not write either.
+    server().run_at(&url, TERMINATE);
+    let append = async || {
+        let new = version(&fixture, "/a", "value", 1);
+        let appended = fixture.database.append(new, AppendCondition::Always, &[]);
+        appended.await.is_ok()
+    };
+    assert!(!append().await && !append().await && !append().await);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn one_of_many_writers_on_several_servers_adds_a_new_name() {
     let fixture = Fixture::new().await;

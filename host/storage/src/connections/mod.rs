@@ -21,7 +21,9 @@ use keywright_core::{
 
 pub use pool::PoolOccupancy;
 pub(crate) use pool::{Engine, Queued, ServerHealth, WaitCounter};
-pub(crate) use postgres::{PostgresConnections, PostgresTarget, milliseconds, within};
+pub(crate) use postgres::{
+    PostgresConnections, PostgresTarget, milliseconds, require_triggers, within,
+};
 pub(crate) use readers::SqliteReaders;
 pub(crate) use sqlite::{SqliteConnection, SqliteSettings};
 pub(crate) use sqlite_file::{FileWatch, SqliteFile};

@@ -23,7 +23,7 @@ use deadpool::{
 use futures_util::TryStreamExt;
 use keywright_core::{permission::Actor, ports::RepositoryError};
 use sqlx::{
-    AssertSqlSafe, ConnectOptions, Connection as _, Either, Executor as _, PgConnection,
+    AssertSqlSafe, ConnectOptions, Connection as _, Either, Executor as _, PgConnection, Row as _,
     postgres::PgConnectOptions,
 };
 use tokio::time::timeout;
@@ -467,7 +467,21 @@ async fn connect(
             outcome => outcome?,
         }
     }
+    require_triggers(&mut connection).await?;
     Ok(connection)
+}
+
+/// Refuses a session in which neither triggers nor foreign keys are active, by a default of the role or the database: writes would
+/// leave the index of names incomplete. The server can't change the setting, which needs a privilege.
+pub(crate) async fn require_triggers(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    match sqlx::raw_sql(TRIGGERS_ARE_OFF).fetch_one(connection).await {
+        // The database does not support the setting.
+        Err(sqlx::Error::Database(_)) => Ok(()),
+        Ok(row) if row.try_get(0)? => Err(sqlx::Error::Configuration(
+            "session_replication_role is replica, which disables triggers; reset it for the role and the database".into(),
+        )),
+        outcome => outcome.map(drop),
+    }
 }
 
 async fn set(connection: &mut PgConnection, sql: String) -> Result<(), sqlx::Error> {
@@ -498,6 +512,8 @@ const CLOSING_PAUSE: Duration = Duration::from_millis(10);
 
 /// The largest limit that PostgreSQL accepts, in milliseconds.
 const STATEMENT_MILLISECONDS_MAX: u128 = 0x7fff_ffff;
+
+const TRIGGERS_ARE_OFF: &str = "select current_setting('session_replication_role') = 'replica'";
 
 /// Changes nothing if there is no transaction.
 const POSTGRES_ROLLBACK: &str = "rollback";
