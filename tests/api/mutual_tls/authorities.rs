@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::Path,
+    process::Command,
     thread,
     time::{Duration, Instant},
 };
@@ -257,6 +258,12 @@ async fn unusable_files_leave_the_previous_cas_in_effect() {
         line.assert_contains(AUTHORITIES_FILE);
         assert_result(&server, words, &holder, ACCEPTED);
     }
+    // Reading a named pipe would wait for a writer.
+    let made = Command::new("mkfifo").arg(&file).status().unwrap();
+    assert!(made.success());
+    let line = server.reload_tls_files().await;
+    line.assert_contains("it is not a regular file");
+    fs::remove_file(&file).unwrap();
     trust(server.directory(), &[&authority]);
     let line = server.reload_tls_files().await;
     line.assert_contains("\"INFO\"");

@@ -31,7 +31,9 @@ pub(crate) fn read_certificates(
     what: &str,
     path: &Path,
 ) -> Result<Vec<CertificateDer<'static>>, StartupError> {
-    let refused = |cause| file_refused(&format!("reading {what}"), path, cause);
+    let doing = format!("reading {what}");
+    require_regular(&doing, path)?;
+    let refused = |cause| file_refused(&doing, path, cause);
     let certificates: Vec<_> = CertificateDer::pem_file_iter(path)
         .map_err(refused)?
         .collect::<Result<_, _>>()
@@ -50,6 +52,8 @@ pub(crate) fn read_private_key(path: &Path) -> Result<PrivateKeyDer<'static>, St
         let pem = fs::read_to_string(path).map(Zeroizing::new);
         pem.is_ok_and(|pem| pem.contains("ENCRYPTED"))
     };
+    let doing = "reading the TLS private key";
+    require_regular(doing, path)?;
     PrivateKeyDer::from_pem_file(path).map_err(|cause| match cause {
         _ if is_encrypted() => StartupError::new(format!(
             "the private key in {} is encrypted; store it without a passphrase",
@@ -58,8 +62,16 @@ pub(crate) fn read_private_key(path: &Path) -> Result<PrivateKeyDer<'static>, St
         pem::Error::NoItemsFound => {
             StartupError::new(format!("{} contains no private key", path.display()))
         }
-        cause => file_refused("reading the TLS private key", path, cause),
+        cause => file_refused(doing, path, cause),
     })
+}
+
+/// Refuses a named pipe or a device. Reading it could block forever, and so would all later reloads.
+fn require_regular(doing: &str, path: &Path) -> Result<(), StartupError> {
+    if fs::metadata(path).on_file(doing, path)?.is_file() {
+        return Ok(());
+    }
+    Err(StartupError::file(doing, path, "it is not a regular file"))
 }
 
 fn file_refused(doing: &str, path: &Path, cause: pem::Error) -> StartupError {
