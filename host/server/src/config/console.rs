@@ -72,11 +72,10 @@ impl ConsoleConfig {
         if self.client_id.is_empty() {
             return Err(StartupError::new("console.client_id: must not be empty"));
         }
-        let secret = self.client_secret()?;
         Ok(ConsoleSettings {
             origin: self.origin()?,
             client_id: self.client_id.clone(),
-            client_secret: secret.map(SecretSource::read).transpose()?,
+            client_secret: SecretSource::read_optional(self.client_secret()?, SECRET)?,
             scopes,
             resource: self.resource.clone(),
             sessions: SessionLimits {

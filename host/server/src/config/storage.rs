@@ -78,7 +78,7 @@ impl StorageConfig {
             }
             (None, Some(url)) => Ok(DatabaseOptions::Postgres(PostgresOptions {
                 url: url.clone(),
-                password: self.password()?.map(SecretSource::read).transpose()?,
+                password: SecretSource::read_optional(self.password()?, PASSWORD)?,
                 root_certificate: self.checked_root_certificate()?,
                 readers_max,
                 writers_max: self.writers_max.count_u32(),

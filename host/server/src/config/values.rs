@@ -167,6 +167,15 @@ impl<'a> SecretSource<'a> {
         }
     }
 
+    /// Reads an optional secret. An error names the setting.
+    pub(super) fn read_optional(
+        source: Option<Self>,
+        name: &str,
+    ) -> Result<Option<Secret>, StartupError> {
+        let read = |source: Self| source.read().while_doing(source.setting(name));
+        source.map(read).transpose()
+    }
+
     pub(crate) fn read(self) -> Result<Secret, StartupError> {
         self.read_while("reading the secret file")
     }
@@ -175,7 +184,11 @@ impl<'a> SecretSource<'a> {
     pub(crate) fn read_while(self, doing: &str) -> Result<Secret, StartupError> {
         match self {
             Self::Environment(name) => std::env::var(name).map(Secret::new).map_err(|_| {
-                StartupError::new(format!("the environment variable {name} is not set"))
+                StartupError::new(if is_variable_name(name) {
+                    format!("the environment variable {name} is not set")
+                } else {
+                    "the environment variable is not set; the setting must contain its name, not the secret".to_owned()
+                })
             }),
             Self::File(path) => {
                 let text = read_text(path).map(Zeroizing::new).on_file(doing, path)?;
@@ -183,6 +196,12 @@ impl<'a> SecretSource<'a> {
             }
         }
     }
+}
+
+/// Returns whether a text is a conventional name of an environment variable, which an error may show. Other texts may be secrets.
+fn is_variable_name(text: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+    text.bytes().all(is_allowed)
 }
 
 #[cfg(test)]
