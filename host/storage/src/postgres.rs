@@ -223,7 +223,7 @@ fn parameters(url: &str) -> form_urlencoded::Parse<'_> {
 
 /// Returns whether sqlx knows a parameter of a URL.
 fn is_parameter(name: &str) -> bool {
-    PARAMETERS.contains(&name) || name.starts_with("options[")
+    PARAMETERS.contains(&name) || (name.starts_with("options[") && name.ends_with(']'))
 }
 
 async fn migrate(
@@ -500,6 +500,10 @@ mod tests {
                 "sslmode must be disable, allow, prefer, require, verify-ca or verify-full",
             ),
             ("postgres://db?passwd=hunter2", "unknown parameter passwd"),
+            (
+                "postgres://db?options[search_path=a",
+                "unknown parameter options[search_path",
+            ),
         ] {
             let refused = connect_options(&options(url)).unwrap_err();
             let DatabaseOpenError::UrlMalformed(source) = refused else {
