@@ -191,7 +191,7 @@ impl Reading<'_> {
             } else {
                 self.summary.deleted_meanwhile += 1;
                 self.note(&format!(
-                    "Skipped {name}: it was deleted during the export."
+                    "Skipped {name}: it was deleted, or your permission was removed, during the export."
                 ));
             }
         }
