@@ -42,6 +42,21 @@ async fn add_stores_and_prints_a_permission() {
 }
 
 #[tokio::test]
+async fn add_warns_about_an_actor_that_no_caller_can_be() {
+    let server = Server::reused().await;
+    let shell = Shell::of(&server);
+    for (actor, is_warned) in [("bob", true), (ACTOR, false)] {
+        let line = format!("permissions add /a/* --actor {actor} --operations read");
+        let run = shell.run(&line).expect(0);
+        assert_eq!(
+            run.errors.contains("no caller can be the actor bob"),
+            is_warned
+        );
+        assert!(stored(&server, "/a/*", actor).await.is_some());
+    }
+}
+
+#[tokio::test]
 async fn add_prints_one_field_per_line_on_a_terminal() {
     let server = Server::reused().await;
     let add =

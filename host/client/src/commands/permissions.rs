@@ -5,7 +5,7 @@ use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use super::run::{CommandError, Completion, Context, Run, help};
 use crate::{
     AddPermission, Client, Operation, Permission,
-    output::{Table, field},
+    output::{self, Table, field},
 };
 
 /// Manage the permissions of actors on paths.
@@ -61,6 +61,14 @@ impl Run for Add {
             Some(CONFLICT) => CommandError::Other(ALREADY_PERMITTED.to_owned()),
             _ => error.into(),
         })?;
+        let mut kinds = ACTOR_KINDS.iter();
+        if !kinds.any(|kind| permission.actor.starts_with(kind)) {
+            output::note(&format!(
+                "warning: no caller can be the actor {}; actors start with {}",
+                permission.actor,
+                ACTOR_KINDS.join(", ")
+            ));
+        }
         context.show(&permission, || table(&permission))
     }
 }
@@ -180,6 +188,9 @@ pub(super) const EXAMPLES: [(&str, &str); 4] = [
     ("permissions get", GET_EXAMPLES),
     ("permissions update", UPDATE_EXAMPLES),
 ];
+
+/// The first parts of the actors that callers can be.
+const ACTOR_KINDS: [&str; 3] = ["uaa-client:", "uaa-user:", "mtls-app:"];
 
 /// The status if the actor already has a permission on the path.
 const CONFLICT: u16 = 409;
