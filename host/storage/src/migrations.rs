@@ -46,6 +46,11 @@ pub(crate) enum SchemaVersionError {
     /// The database has tables, but no table of Keywright.
     #[error("it has tables of another program; configure a database for Keywright alone")]
     OtherProgram,
+    /// A later schema of the search path has the tables, so that this server would create them again.
+    #[error(
+        "its tables are in the schema {0}, which is not the first one of search_path; correct search_path, or remove the schema before it"
+    )]
+    OtherSchema(String),
     /// The database has an unknown migration that is not newer than this server.
     #[error(
         "migration {0} of the database is unknown to this server, although the server has later migrations; use the release that ran it"
@@ -270,6 +275,11 @@ pub(crate) mod statements {
             select 1 from information_schema.tables
             where table_schema = current_schema() and table_name = 'credential_version'
         ) limit 1";
+
+    /// Returns the schema of the tables if it is not the one in which tables are created.
+    pub(crate) const POSTGRES_OTHER_SCHEMA: &str = "
+        select n.nspname::text from pg_class c join pg_namespace n on n.oid = c.relnamespace
+        where c.oid = to_regclass('credential_version') and n.nspname <> current_schema()";
 
     /// Returns a row if there are tables, but no table of Keywright.
     pub(crate) const SQLITE_OTHER_PROGRAM: &str = "

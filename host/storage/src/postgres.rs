@@ -105,8 +105,12 @@ pub(crate) async fn reach(options: &PostgresOptions) -> Result<(), DatabaseOpenE
     closed.map_err(|source| not_reached(&database, source))
 }
 
-/// Refuses the schema of another program.
+/// Refuses the schema of another program, and a schema that hides the tables of an earlier start.
 async fn require_own(connection: &mut PgConnection) -> Result<(), BoxDynError> {
+    let other = sqlx::query_scalar(statements::POSTGRES_OTHER_SCHEMA);
+    if let Some(schema) = other.fetch_optional(&mut *connection).await? {
+        return Err(SchemaVersionError::OtherSchema(schema).into());
+    }
     let found = sqlx::query(statements::POSTGRES_OTHER_PROGRAM);
     match found.fetch_optional(connection).await? {
         Some(_) => Err(SchemaVersionError::OtherProgram.into()),

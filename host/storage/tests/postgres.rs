@@ -92,6 +92,24 @@ async fn a_migration_outlasts_the_time_limits_of_the_database() {
 }
 
 #[tokio::test]
+async fn a_schema_that_hides_the_tables_is_refused() {
+    let fixture = Fixture::new().await;
+    let url = url(&fixture);
+    // The default search path begins with the schema that has the name of the user.
+    server().run_at(&url, "create schema keywright");
+    let refused = open(postgres_options(&url)).await.err().unwrap();
+    let cause = refused.source().unwrap().to_string();
+    assert!(
+        cause.starts_with("its tables are in the schema public"),
+        "{cause}"
+    );
+    let tables = "select from pg_tables where schemaname = 'keywright'";
+    assert_eq!(server().run_at(&url, tables), "");
+    server().run_at(&url, "drop schema keywright");
+    open(postgres_options(&url)).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_database_whose_sessions_disable_triggers_is_refused() {
     let fixture = Fixture::new().await;
     let url = url(&fixture);
