@@ -49,14 +49,14 @@ impl Programs {
     }
 
     fn folders(&self) -> impl Iterator<Item = PathBuf> {
-        let path = env::var_os("PATH").unwrap_or_default();
+        let path = env::var_os(PATH).unwrap_or_default();
         let on_path: Vec<PathBuf> = env::split_paths(&path).collect();
         self.added_folders.clone().into_iter().chain(on_path)
     }
 
     /// Returns the `PATH` for started programs, which may start others.
     fn path(&self) -> OsString {
-        env::join_paths(self.folders()).unwrap_or_else(|_| env::var_os("PATH").unwrap_or_default())
+        env::join_paths(self.folders()).unwrap_or_else(|_| env::var_os(PATH).unwrap_or_default())
     }
 }
 
@@ -87,68 +87,61 @@ const EXECUTABLE: u32 = 0o111;
 
 /// A call of an external program in the folder of a project.
 pub(crate) struct Call<'a> {
-    programs: &'a Programs,
-    folder: &'a Path,
     program: &'a Program,
-    arguments: Vec<OsString>,
-    variables: Vec<(&'static str, OsString)>,
+    command: Command,
 }
 
 impl<'a> Call<'a> {
-    pub(crate) fn new(programs: &'a Programs, folder: &'a Path, program: &'a Program) -> Self {
-        Self {
-            programs,
-            folder,
-            program,
-            arguments: Vec::new(),
-            variables: Vec::new(),
-        }
+    pub(crate) fn new(programs: &Programs, folder: &Path, program: &'a Program) -> Self {
+        let mut command = Command::new(&program.file);
+        command
+            .env(PATH, programs.path())
+            .current_dir(folder)
+            .stdin(Stdio::null());
+        Self { program, command }
     }
 
     pub(crate) fn arguments<S: AsRef<OsStr>>(
         mut self,
         arguments: impl IntoIterator<Item = S>,
     ) -> Self {
-        let arguments = arguments
-            .into_iter()
-            .map(|argument| argument.as_ref().to_owned());
-        self.arguments.extend(arguments);
+        self.command.args(arguments);
         self
     }
 
-    pub(crate) fn variable(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
-        self.variables.push((name, value.into()));
+    pub(crate) fn variable(mut self, name: &'static str, value: &str) -> Self {
+        self.command.env(name, value);
         self
     }
 
     /// Runs the program with its output redirected to standard error.
-    pub(crate) fn run(self) -> Result<(), ProjectError> {
+    pub(crate) fn run(mut self) -> Result<(), ProjectError> {
         self.print_command_line();
-        let status = self.command().stdout(io::stderr()).status();
+        let status = self.command.stdout(io::stderr()).status();
         self.check_status(status.map_err(|cause| self.not_started(cause))?)
     }
 
     /// Runs the program, and returns whether it succeeded, with all its output in the order of the streams. Nothing is printed.
-    pub(crate) fn captured(self) -> Result<(ExitStatus, String), ProjectError> {
+    pub(crate) fn captured(mut self) -> Result<(ExitStatus, String), ProjectError> {
         self.print_command_line();
-        let output = self.command().output();
+        let output = self.command.output();
         let output = output.map_err(|cause| self.not_started(cause))?;
         let text = [output.stdout, output.stderr].concat();
         Ok((output.status, String::from_utf8_lossy(&text).into_owned()))
     }
 
     /// Runs the program and returns its standard output.
-    pub(crate) fn output(self) -> Result<Vec<u8>, ProjectError> {
+    pub(crate) fn output(mut self) -> Result<Vec<u8>, ProjectError> {
         self.print_command_line();
-        let output = self.command().stderr(Stdio::inherit()).output();
+        let output = self.command.stderr(Stdio::inherit()).output();
         let output = output.map_err(|cause| self.not_started(cause))?;
         self.check_status(output.status)?;
         Ok(output.stdout)
     }
 
     /// Runs the program silently and returns its standard output, or `None` if it fails.
-    pub(crate) fn probe(self) -> Option<Vec<u8>> {
-        let output = self.command().output().ok()?;
+    pub(crate) fn probe(mut self) -> Option<Vec<u8>> {
+        let output = self.command.output().ok()?;
         output.status.success().then_some(output.stdout)
     }
 
@@ -165,17 +158,6 @@ impl<'a> Call<'a> {
         ProjectError::caused_by(format!("could not start {tool}"), cause)
     }
 
-    fn command(&self) -> Command {
-        let mut command = Command::new(&self.program.file);
-        command
-            .args(&self.arguments)
-            .env("PATH", self.programs.path())
-            .envs(self.variables.iter().map(|(name, value)| (name, value)))
-            .current_dir(self.folder)
-            .stdin(Stdio::null());
-        command
-    }
-
     fn print_command_line(&self) {
         // Standard error may be closed.
         let _ = writeln!(io::stderr(), "+ {}", self.command_line());
@@ -183,20 +165,26 @@ impl<'a> Call<'a> {
 
     fn command_line(&self) -> String {
         let mut line = String::new();
+        let folder = self.command.get_current_dir();
         // Writing to a string does not fail.
-        if self.folder != Path::new(".") {
-            let _ = write!(line, "cd {} && ", quoted(self.folder.as_os_str()));
+        if let Some(folder) = folder.filter(|folder| *folder != Path::new(".")) {
+            let _ = write!(line, "cd {} && ", quoted(folder.as_os_str()));
         }
-        for (name, value) in &self.variables {
-            let _ = write!(line, "{name}={} ", quoted(value));
+        let variables = self.command.get_envs().filter(|(name, _)| *name != PATH);
+        for (name, value) in variables {
+            let value = quoted(value.unwrap_or_default());
+            let _ = write!(line, "{}={value} ", name.display());
         }
         let _ = write!(line, "{}", quoted(&self.program.display_name));
-        for argument in &self.arguments {
+        for argument in self.command.get_args() {
             let _ = write!(line, " {}", quoted(argument));
         }
         line
     }
 }
+
+/// The variable with the search path, which command lines do not show.
+const PATH: &str = "PATH";
 
 /// Quotes a word for a shell if necessary.
 fn quoted(word: &OsStr) -> String {
