@@ -11,13 +11,13 @@ use crate::{
     language::{Kind, Language},
 };
 
-/// The path of a file in new projects, and its text in `templates/common/`.
-macro_rules! common {
-    ($path:expr, $template:literal) => {
-        (
-            $path,
-            include_str!(concat!("../templates/common/", $template)),
-        )
+/// Returns the paths in `templates/` with the texts of the files.
+macro_rules! templates {
+    ($($folder:literal: $($file:literal),+;)+) => {
+        &[$($((
+            concat!($folder, "/", $file),
+            include_str!(concat!("../templates/", $folder, "/", $file)),
+        )),+),+]
     };
 }
 
@@ -32,12 +32,12 @@ pub fn create(
     language: Language,
 ) -> Result<PathBuf, ProjectError> {
     // A test in `tests/plugins/author/kinds.rs` shows whether JavaScript still can't have issued generators.
-    let source = source(kind, language).ok_or_else(|| {
-        ProjectError::new(
+    if (kind, language) == (Kind::Issued, Language::JavaScript) {
+        return Err(ProjectError::new(
             "there is no template for --kind issued in js: components of jco's QuickJS do not return the CA that they borrow from \
              the host; use --lang rust, c, python or go",
-        )
-    })?;
+        ));
+    }
     let folder = parent.join(&name.0);
     fs::create_dir(&folder).map_err(|cause| match cause.kind() {
         io::ErrorKind::AlreadyExists => ProjectError::new(format!(
@@ -46,7 +46,7 @@ pub fn create(
         )),
         _ => ProjectError::file("write", &folder, cause),
     })?;
-    for (path, text) in template_files(kind, language, source) {
+    for (path, text) in template_files(kind, language) {
         let path = folder.join(path.replace(TEMPLATE_NAME, &name.0));
         if let Some(within) = path.parent() {
             fs::create_dir_all(within)
@@ -88,107 +88,24 @@ impl fmt::Display for ProjectName {
 /// The maximum length of a credential type.
 const NAME_CHARACTERS_MAX: usize = 63;
 
-/// Returns the files of a project with this source, with the project name of the templates.
-fn template_files(
-    kind: Kind,
-    language: Language,
-    source: &'static str,
-) -> Vec<(&'static str, String)> {
+/// Returns the files of a project, with the project name of the templates. Omits files that no template has for the language and
+/// the kind.
+fn template_files(kind: Kind, language: Language) -> Vec<(&'static str, String)> {
     let texts = Texts { kind, language };
-    let kind_files: &[File] = match kind {
-        Kind::Generator => &GENERATOR,
-        Kind::Issued => &ISSUED,
-        Kind::Resolver => &RESOLVER,
+    let wit = match kind {
+        Kind::Generator | Kind::Issued => &GENERATOR_WIT[..],
+        Kind::Resolver => &RESOLVER_WIT,
     };
-    let mut files = vec![
-        (language.source(), source),
-        common!(".gitignore", ".gitignore"),
-    ];
-    files.extend(issued_vectors(kind, language).map(|vectors| (VECTORS, vectors)));
-    let language_files = language_files(kind, language);
+    let source = (language.source(), &[SOURCE][..]);
+    let files = [source].into_iter().chain(FILES);
+    let files = files.filter_map(|(path, templates)| {
+        let parts = templates.iter().filter_map(|name| texts.template(name));
+        let text = parts.collect::<String>();
+        (!text.is_empty()).then(|| (path, texts.fill(&text)))
+    });
     files
-        .iter()
-        .chain(language_files)
-        .chain(kind_files)
-        .map(|(path, text)| (*path, texts.fill(text)))
+        .chain(wit.iter().map(|(path, text)| (*path, (*text).to_owned())))
         .collect()
-}
-
-/// Returns the source, if the language can have this kind.
-const fn source(kind: Kind, language: Language) -> Option<&'static str> {
-    Some(match (kind, language) {
-        (Kind::Generator, Language::C) => include_str!("../templates/c/generator.c"),
-        (Kind::Issued, Language::C) => include_str!("../templates/c/issued.c"),
-        (Kind::Resolver, Language::C) => include_str!("../templates/c/resolver.c"),
-        (Kind::Generator, Language::Go) => include_str!("../templates/go/generator.go"),
-        (Kind::Issued, Language::Go) => include_str!("../templates/go/issued.go"),
-        (Kind::Resolver, Language::Go) => include_str!("../templates/go/resolver.go"),
-        (Kind::Generator, Language::JavaScript) => include_str!("../templates/js/generator.js"),
-        (Kind::Issued, Language::JavaScript) => return None,
-        (Kind::Resolver, Language::JavaScript) => include_str!("../templates/js/resolver.js"),
-        (Kind::Generator, Language::Python) => include_str!("../templates/python/generator.py"),
-        (Kind::Issued, Language::Python) => include_str!("../templates/python/issued.py"),
-        (Kind::Resolver, Language::Python) => include_str!("../templates/python/resolver.py"),
-        (Kind::Generator, Language::Rust) => include_str!("../templates/rust/generator.rs"),
-        (Kind::Issued, Language::Rust) => include_str!("../templates/rust/issued.rs"),
-        (Kind::Resolver, Language::Rust) => include_str!("../templates/rust/resolver.rs"),
-    })
-}
-
-/// Returns the test vectors of an issued generator. The certificates of the languages differ, for example in the order of extensions.
-const fn issued_vectors(kind: Kind, language: Language) -> Option<&'static str> {
-    Some(match (kind, language) {
-        (Kind::Issued, Language::C) => include_str!("../templates/c/issued.vectors.json"),
-        (Kind::Issued, Language::Go) => include_str!("../templates/go/issued.vectors.json"),
-        (Kind::Issued, Language::Python) => include_str!("../templates/python/issued.vectors.json"),
-        (Kind::Issued, Language::Rust) => include_str!("../templates/rust/issued.vectors.json"),
-        _ => return None,
-    })
-}
-
-/// Returns the files for the tools of a language.
-const fn language_files(kind: Kind, language: Language) -> &'static [File] {
-    match (language, kind) {
-        (Language::C, _) => &[],
-        (Language::Go, Kind::Resolver) => &[GO_MODULE, GO_SUMS],
-        (Language::Go, _) => &[
-            GO_MODULE,
-            GO_SUMS,
-            ("failures.go", include_str!("../templates/go/failures.go")),
-        ],
-        (Language::JavaScript, _) => &[
-            ("package.json", include_str!("../templates/js/package.json")),
-            (
-                "text-encoding.js",
-                include_str!("../templates/js/text-encoding.js"),
-            ),
-        ],
-        (Language::Python, Kind::Issued) => &[(
-            "requirements.txt",
-            concat!(
-                include_str!("../templates/python/requirements.txt"),
-                include_str!("../templates/python/issued.requirements.txt")
-            ),
-        )],
-        (Language::Python, _) => &[(
-            "requirements.txt",
-            include_str!("../templates/python/requirements.txt"),
-        )],
-        (Language::Rust, Kind::Issued) => &[
-            (
-                "Cargo.toml",
-                concat!(
-                    include_str!("../templates/rust/Cargo.toml"),
-                    include_str!("../templates/rust/issued.toml")
-                ),
-            ),
-            CARGO_LOCK,
-        ],
-        (Language::Rust, _) => &[
-            ("Cargo.toml", include_str!("../templates/rust/Cargo.toml")),
-            CARGO_LOCK,
-        ],
-    }
 }
 
 /// The texts that differ between projects, for the placeholders `{{name}}` in `templates/common/`.
@@ -198,6 +115,23 @@ struct Texts {
 }
 
 impl Texts {
+    /// Returns the text of a template. Replaces the placeholders in its path.
+    fn template(&self, path: &str) -> Option<&'static str> {
+        let role = match self.kind {
+            Kind::Generator | Kind::Issued => "generator",
+            Kind::Resolver => "resolver",
+        };
+        let extension = self.language.source().rsplit('.').next();
+        let path = path
+            .replace("EXTENSION", extension.unwrap_or_default())
+            .replace("LANGUAGE", &self.language.to_string())
+            .replace("KIND", &self.kind.to_string())
+            .replace("ROLE", role);
+        let mut templates = TEMPLATES.iter();
+        let found = templates.find(|(known, _)| *known == path);
+        found.map(|(_, text)| *text)
+    }
+
     /// Replaces the placeholders in a text.
     fn fill(&self, text: &str) -> String {
         let is_go = self.language == Language::Go;
@@ -207,6 +141,8 @@ impl Texts {
             Kind::Resolver if is_go => "\"random\"",
             Kind::Resolver => "",
         };
+        let requirements = self.template("LANGUAGE/requirements.md");
+        let requirements = requirements.unwrap_or_default();
         let world = match self.kind {
             Kind::Issued => "issued-generator-plugin",
             _ => "generator-plugin",
@@ -245,7 +181,7 @@ impl Texts {
             ("{{source}}", self.language.source()),
             ("{{function}}", self.function()),
             ("{{files}}", &files),
-            ("{{requirements}}", self.requirements()),
+            ("{{requirements}}", requirements),
         ]
         .into_iter()
         .fold(text.to_owned(), |text, (placeholder, filled)| {
@@ -273,20 +209,7 @@ impl Texts {
             (_, false) => "make_value",
         }
     }
-
-    const fn requirements(&self) -> &'static str {
-        match self.language {
-            Language::C => include_str!("../templates/c/requirements.md"),
-            Language::Go => include_str!("../templates/go/requirements.md"),
-            Language::JavaScript => include_str!("../templates/js/requirements.md"),
-            Language::Python => include_str!("../templates/python/requirements.md"),
-            Language::Rust => include_str!("../templates/rust/requirements.md"),
-        }
-    }
 }
-
-/// The path and the text of a file.
-type File = (&'static str, &'static str);
 
 /// The project name in the templates, which is replaced in new projects.
 const TEMPLATE_NAME: &str = "sample-token";
@@ -309,56 +232,67 @@ const GO_RANDOM: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1
 const GO_RANDOMNESS: &str = "\nGo's runtime draws 32 random bytes whenever it starts. So `random` in the vectors starts with 32 bytes \
      each for `describe`,\n`describe-settings` and `generate`.\n";
 
-/// The file of test vectors.
-const VECTORS: &str = "sample-token.vectors.json";
-const GO_MODULE: File = ("go.mod", include_str!("../templates/go/go.mod"));
-const GO_SUMS: File = ("go.sum", include_str!("../templates/go/go.sum"));
-/// The packages of all kinds. cargo removes those that only another kind needs.
-const CARGO_LOCK: File = ("Cargo.lock", include_str!("../templates/rust/Cargo.lock"));
-const GENERATOR_WIT: &str = include_str!("../../../wit/generator/generator.wit");
-const SIGNING_WIT: File = (
-    "wit/deps/signing/signing.wit",
-    include_str!("../../../wit/signing/signing.wit"),
-);
-const RANDOM_WIT: File = (
-    "wit/deps/wasi-random/random.wit",
-    include_str!("../../../wit/deps/wasi-random/random.wit"),
-);
+/// The template of the source.
+const SOURCE: &str = "LANGUAGE/KIND.EXTENSION";
 
-const GENERATOR: [File; 7] = [
-    common!("README.md", "generator.md"),
-    common!(VECTORS, "generator.vectors.json"),
-    GENERATOR_CONFIGURATION,
-    GENERATOR_WORLD,
-    ("wit/generator.wit", GENERATOR_WIT),
-    SIGNING_WIT,
-    RANDOM_WIT,
-];
-
-const ISSUED: [File; 6] = [
-    common!("README.md", "issued.md"),
-    GENERATOR_CONFIGURATION,
-    GENERATOR_WORLD,
-    ("wit/generator.wit", GENERATOR_WIT),
-    SIGNING_WIT,
-    RANDOM_WIT,
-];
-
-const GENERATOR_CONFIGURATION: File = common!("keywright.toml", "generator.toml");
-const GENERATOR_WORLD: File = common!("wit/plugin.wit", "generator.wit");
-
-const RESOLVER: [File; 8] = [
-    common!("README.md", "resolver.md"),
-    common!(VECTORS, "resolver.vectors.json"),
-    common!("keywright.toml", "resolver.toml"),
-    common!("wit/plugin.wit", "resolver.wit"),
+/// The paths of the files in new projects, and the templates whose texts are joined. In the paths of templates, `ROLE` is the role of
+/// the kind: an issued generator is a generator.
+const FILES: [(&str, &[&str]); 13] = [
+    (".gitignore", &["common/.gitignore"]),
+    ("README.md", &["common/KIND.md"]),
+    ("keywright.toml", &["common/ROLE.toml"]),
+    ("wit/plugin.wit", &["common/ROLE.wit"]),
+    // The certificates of the languages differ, for example in the order of extensions.
     (
-        "wit/interpolation.wit",
-        include_str!("../../../wit/interpolation/interpolation.wit"),
+        "sample-token.vectors.json",
+        &["common/KIND.vectors.json", "LANGUAGE/KIND.vectors.json"],
     ),
-    ("wit/deps/generator/generator.wit", GENERATOR_WIT),
-    SIGNING_WIT,
-    RANDOM_WIT,
+    // The packages of all kinds. cargo removes those that only another kind needs.
+    ("Cargo.lock", &["LANGUAGE/Cargo.lock"]),
+    ("Cargo.toml", &["LANGUAGE/Cargo.toml", "LANGUAGE/KIND.toml"]),
+    ("failures.go", &["LANGUAGE/ROLE.failures.go"]),
+    ("go.mod", &["LANGUAGE/go.mod"]),
+    ("go.sum", &["LANGUAGE/go.sum"]),
+    ("package.json", &["LANGUAGE/package.json"]),
+    (
+        "requirements.txt",
+        &[
+            "LANGUAGE/requirements.txt",
+            "LANGUAGE/KIND.requirements.txt",
+        ],
+    ),
+    ("text-encoding.js", &["LANGUAGE/text-encoding.js"]),
+];
+
+const TEMPLATES: &[(&str, &str)] = templates! {
+    "c": "generator.c", "issued.c", "issued.vectors.json", "requirements.md", "resolver.c";
+    "common": ".gitignore", "generator.md", "generator.toml", "generator.vectors.json", "generator.wit",
+        "issued.md", "resolver.md", "resolver.toml", "resolver.vectors.json", "resolver.wit";
+    "go": "generator.failures.go", "generator.go", "go.mod", "go.sum", "issued.go", "issued.vectors.json",
+        "requirements.md", "resolver.go";
+    "js": "generator.js", "package.json", "requirements.md", "resolver.js", "text-encoding.js";
+    "python": "generator.py", "issued.py", "issued.requirements.txt", "issued.vectors.json", "requirements.md",
+        "requirements.txt", "resolver.py";
+    "rust": "Cargo.lock", "Cargo.toml", "generator.rs", "issued.rs", "issued.toml", "issued.vectors.json",
+        "requirements.md", "resolver.rs";
+};
+
+const GENERATOR: &str = include_str!("../../../wit/generator/generator.wit");
+const SIGNING: &str = include_str!("../../../wit/signing/signing.wit");
+const RANDOM: &str = include_str!("../../../wit/deps/wasi-random/random.wit");
+const INTERPOLATION: &str = include_str!("../../../wit/interpolation/interpolation.wit");
+
+const GENERATOR_WIT: [(&str, &str); 3] = [
+    ("wit/generator.wit", GENERATOR),
+    ("wit/deps/signing/signing.wit", SIGNING),
+    ("wit/deps/wasi-random/random.wit", RANDOM),
+];
+
+const RESOLVER_WIT: [(&str, &str); 4] = [
+    ("wit/interpolation.wit", INTERPOLATION),
+    ("wit/deps/generator/generator.wit", GENERATOR),
+    ("wit/deps/signing/signing.wit", SIGNING),
+    ("wit/deps/wasi-random/random.wit", RANDOM),
 ];
 
 #[cfg(test)]
@@ -441,7 +375,7 @@ mod tests {
             }
         }
         for &kind in Kind::VARIANTS {
-            let copied = template_files(kind, Language::Rust, "").into_iter();
+            let copied = template_files(kind, Language::Rust).into_iter();
             let copied = copied
                 .filter(|(path, _)| path.starts_with("wit/") && *path != "wit/plugin.wit")
                 .map(|(_, text)| text);
@@ -461,7 +395,7 @@ mod tests {
     fn go_template_requires_the_module_of_its_bindings() {
         let required = wit_bindgen_go::remote_pkg_version();
         for file in ["go.mod", "go.sum"] {
-            let files = template_files(Kind::Generator, Language::Go, "");
+            let files = template_files(Kind::Generator, Language::Go);
             let (_, text) = files.iter().find(|(path, _)| *path == file).unwrap();
             assert!(text.contains(&required), "{file}: {text}");
         }
