@@ -62,7 +62,7 @@ impl Entry {
     /// Parses an entry, and stores its name as soon as it is known.
     fn read(position: Position, node: Node, name: &mut Option<String>) -> Result<Self, String> {
         let Node::Mapping(fields) = node else {
-            return Err(NOT_A_MAPPING.to_owned());
+            return Err("entry must be a mapping with name, type and value".to_owned());
         };
         let mut fields: HashMap<_, _> = fields.into_iter().collect();
         let text = |field| fields.get(field).and_then(Node::text);
@@ -82,12 +82,12 @@ impl Entry {
                 return Err(format!("{field} must be a string"));
             }
         }
-        let full_name = name.clone().ok_or(NO_NAME)?;
+        let full_name = name.clone().ok_or("missing name")?;
         check_name(&full_name)?;
-        let credential_type = text("type").ok_or(NO_TYPE)?.to_ascii_lowercase();
+        let credential_type = text("type").ok_or("missing type")?.to_ascii_lowercase();
         // Null counts as missing.
         let mut given = |field| fields.remove(field).filter(|node| !node.is_null());
-        let settable = settable_value(&credential_type, given("value").ok_or(NO_VALUE)?)?;
+        let settable = settable_value(&credential_type, given("value").ok_or("missing value")?)?;
         check_value(&credential_type, &settable)?;
         let value = settable.to_json()?;
         let bytes = match &settable {
@@ -95,12 +95,12 @@ impl Entry {
             _ => value.expose().len(),
         };
         if bytes > VALUE_BYTES_MAX {
-            return Err(VALUE_TOO_LARGE.to_owned());
+            return Err("value must have at most 65536 bytes".to_owned());
         }
         let metadata = given("metadata").map(|node| node.to_json()).transpose()?;
         let characters = metadata.as_ref().map(|json| json.expose().chars().count());
         if characters > Some(METADATA_CHARACTERS_MAX) {
-            return Err(METADATA_TOO_LONG.to_owned());
+            return Err("metadata must have at most 7000 characters".to_owned());
         }
         let parameters = given("parameters");
         let ca_name = ca_name(&credential_type, &settable, parameters.as_ref());
@@ -159,19 +159,19 @@ pub(crate) fn with_leading_slash(name: &str) -> String {
 fn settable_value(credential_type: &str, value: Node) -> Result<Node, Reason> {
     match credential_type {
         "value" | "password" => {
-            let text = value.text().ok_or(NOT_A_TEXT)?;
+            let text = value.text().ok_or("value must be a string")?;
             Ok(Node::quoted(text.to_owned()))
         }
         "user" | "certificate" | "rsa" | "ssh" => {
             let Node::Mapping(fields) = value else {
-                return Err(NOT_FIELDS);
+                return Err("value must be a mapping");
             };
             let mut texts = Vec::with_capacity(fields.len());
             for (field, node) in fields {
                 if node.is_null() || IGNORED_VALUE_FIELDS.contains(&field.as_str()) {
                     continue;
                 }
-                let text = node.text().ok_or(FIELD_NOT_A_TEXT)?;
+                let text = node.text().ok_or("the fields of value must be strings")?;
                 texts.push((field, Node::quoted(text.to_owned())));
             }
             Ok(Node::Mapping(texts))
@@ -187,12 +187,12 @@ fn provenance(
     match (generated_by, parameters) {
         (None, None) => Ok(None),
         (Some(generated_by), Some(parameters @ Node::Mapping(_))) => {
-            let digest = generated_by.text().ok_or(GENERATED_BY_NOT_A_TEXT)?;
+            let digest = generated_by.text().ok_or("generated_by must be a string")?;
             Ok(Some((digest.to_owned(), parameters.to_json()?)))
         }
-        (Some(_), Some(_)) => Err(PARAMETERS_NOT_A_MAPPING),
-        (Some(_), None) => Err(NO_PARAMETERS),
-        (None, Some(_)) => Err(NO_GENERATED_BY),
+        (Some(_), Some(_)) => Err("parameters must be a mapping"),
+        (Some(_), None) => Err("parameters is required if generated_by is given"),
+        (None, Some(_)) => Err("generated_by is required if parameters is given"),
     }
 }
 
@@ -209,16 +209,16 @@ fn ca_name(credential_type: &str, value: &Node, parameters: Option<&Node>) -> Op
 /// Checks a name with a leading slash.
 fn check_name(name: &str) -> Result<(), Reason> {
     if name == "/" {
-        return Err(NAME_EMPTY);
+        return Err("name is empty");
     }
     if !name.chars().all(is_name_character) {
-        return Err(NAME_CHARACTER);
+        return Err("name may contain only letters, digits and the characters _ - / . : ( ) [ ]");
     }
     if name.ends_with('/') || name.contains("//") {
-        return Err(NAME_SLASHES);
+        return Err("name must not end with a slash or contain two slashes in a row");
     }
     if name.chars().count() > NAME_CHARACTERS_MAX {
-        return Err(NAME_TOO_LONG);
+        return Err("name must have at most 255 characters");
     }
     Ok(())
 }
@@ -227,19 +227,23 @@ fn check_name(name: &str) -> Result<(), Reason> {
 fn check_value(credential_type: &str, value: &Node) -> Result<(), Reason> {
     let has = |name| text_field(value, name).is_some();
     match credential_type {
-        "value" | "password" if value.text().is_none_or(str::is_empty) => Err(EMPTY_TEXT),
-        "json" if !matches!(value, Node::Mapping(_)) => Err(NOT_AN_OBJECT),
-        "user" if !has("password") => Err(NO_PASSWORD),
-        "rsa" | "ssh" if !has("public_key") && !has("private_key") => Err(NO_KEY),
+        "value" | "password" if value.text().is_none_or(str::is_empty) => {
+            Err("value must be a non-empty string")
+        }
+        "json" if !matches!(value, Node::Mapping(_)) => Err("value must be a mapping"),
+        "user" if !has("password") => Err("value has no password"),
+        "rsa" | "ssh" if !has("public_key") && !has("private_key") => {
+            Err("value has neither public_key nor private_key")
+        }
         "certificate" => {
             if has("ca") && has("ca_name") {
-                return Err(CA_TWICE);
+                return Err("value has both ca and ca_name");
             }
             let fields = ["ca", "ca_name", "certificate", "private_key"];
             if fields.into_iter().any(has) {
                 Ok(())
             } else {
-                Err(NO_CERTIFICATE)
+                Err("value must have a ca, ca_name, certificate or private_key")
             }
         }
         _ => Ok(()),
@@ -282,31 +286,6 @@ const FIELDS: [&str; 8] = [
 /// Fields of a value that the server ignores: it computes a new hash, and set keys have no fingerprint.
 const IGNORED_VALUE_FIELDS: [&str; 2] = ["password_hash", "public_key_fingerprint"];
 
-const NOT_A_MAPPING: Reason = "entry must be a mapping with name, type and value";
-const GENERATED_BY_NOT_A_TEXT: Reason = "generated_by must be a string";
-const PARAMETERS_NOT_A_MAPPING: Reason = "parameters must be a mapping";
-const NO_PARAMETERS: Reason = "parameters is required if generated_by is given";
-const NO_GENERATED_BY: Reason = "generated_by is required if parameters is given";
-const NO_NAME: Reason = "missing name";
-const NO_TYPE: Reason = "missing type";
-const NO_VALUE: Reason = "missing value";
-const NOT_A_TEXT: Reason = "value must be a string";
-const NOT_FIELDS: Reason = "value must be a mapping";
-const FIELD_NOT_A_TEXT: Reason = "the fields of value must be strings";
-const NAME_EMPTY: Reason = "name is empty";
-const NAME_CHARACTER: Reason =
-    "name may contain only letters, digits and the characters _ - / . : ( ) [ ]";
-const NAME_SLASHES: Reason = "name must not end with a slash or contain two slashes in a row";
-const NAME_TOO_LONG: Reason = "name must have at most 255 characters";
-const EMPTY_TEXT: Reason = "value must be a non-empty string";
-const NOT_AN_OBJECT: Reason = "value must be a mapping";
-const NO_PASSWORD: Reason = "value has no password";
-const NO_KEY: Reason = "value has neither public_key nor private_key";
-const CA_TWICE: Reason = "value has both ca and ca_name";
-const NO_CERTIFICATE: Reason = "value must have a ca, ca_name, certificate or private_key";
-const VALUE_TOO_LARGE: Reason = "value must have at most 65536 bytes";
-const METADATA_TOO_LONG: Reason = "metadata must have at most 7000 characters";
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -318,14 +297,29 @@ mod tests {
             (format!("/{}", "a".repeat(NAME_CHARACTERS_MAX - 1)), Ok(())),
             (
                 format!("/{}", "a".repeat(NAME_CHARACTERS_MAX)),
-                Err(NAME_TOO_LONG),
+                Err("name must have at most 255 characters"),
             ),
-            ("/".to_owned(), Err(NAME_EMPTY)),
-            ("/a/".to_owned(), Err(NAME_SLASHES)),
-            ("//a".to_owned(), Err(NAME_SLASHES)),
-            ("/a b".to_owned(), Err(NAME_CHARACTER)),
-            ("/ä".to_owned(), Err(NAME_CHARACTER)),
-            ("/a,b".to_owned(), Err(NAME_CHARACTER)),
+            ("/".to_owned(), Err("name is empty")),
+            (
+                "/a/".to_owned(),
+                Err("name must not end with a slash or contain two slashes in a row"),
+            ),
+            (
+                "//a".to_owned(),
+                Err("name must not end with a slash or contain two slashes in a row"),
+            ),
+            (
+                "/a b".to_owned(),
+                Err("name may contain only letters, digits and the characters _ - / . : ( ) [ ]"),
+            ),
+            (
+                "/ä".to_owned(),
+                Err("name may contain only letters, digits and the characters _ - / . : ( ) [ ]"),
+            ),
+            (
+                "/a,b".to_owned(),
+                Err("name may contain only letters, digits and the characters _ - / . : ( ) [ ]"),
+            ),
         ] {
             assert_eq!(check_name(&candidate), result, "{candidate}");
         }
@@ -335,18 +329,30 @@ mod tests {
     fn each_type_requires_its_fields() {
         for (credential_type, json, result) in [
             ("password", r#""x""#, Ok(())),
-            ("password", r#""""#, Err(EMPTY_TEXT)),
-            ("value", "{}", Err(EMPTY_TEXT)),
+            ("password", r#""""#, Err("value must be a non-empty string")),
+            ("value", "{}", Err("value must be a non-empty string")),
             ("json", "{}", Ok(())),
-            ("json", "[]", Err(NOT_AN_OBJECT)),
-            ("user", r#"{"username":"a"}"#, Err(NO_PASSWORD)),
-            ("user", r#"{"password":""}"#, Err(NO_PASSWORD)),
+            ("json", "[]", Err("value must be a mapping")),
+            ("user", r#"{"username":"a"}"#, Err("value has no password")),
+            ("user", r#"{"password":""}"#, Err("value has no password")),
             ("user", r#"{"password":"p"}"#, Ok(())),
-            ("rsa", r#"{"public_key":""}"#, Err(NO_KEY)),
+            (
+                "rsa",
+                r#"{"public_key":""}"#,
+                Err("value has neither public_key nor private_key"),
+            ),
             ("ssh", r#"{"private_key":"k"}"#, Ok(())),
-            ("certificate", r#"{"ca":""}"#, Err(NO_CERTIFICATE)),
+            (
+                "certificate",
+                r#"{"ca":""}"#,
+                Err("value must have a ca, ca_name, certificate or private_key"),
+            ),
             ("certificate", r#"{"ca":"a","ca_name":""}"#, Ok(())),
-            ("certificate", r#"{"ca":"a","ca_name":"b"}"#, Err(CA_TWICE)),
+            (
+                "certificate",
+                r#"{"ca":"a","ca_name":"b"}"#,
+                Err("value has both ca and ca_name"),
+            ),
             ("wireguard", "{}", Ok(())),
         ] {
             let node = Node::from_json(json).unwrap();
@@ -368,13 +374,23 @@ mod tests {
             let letters = "x".repeat(VALUE_BYTES_MAX - frame + excess);
             let umlauts = "ä".repeat(METADATA_CHARACTERS_MAX - frame + excess);
             for (credential_type, value, metadata, refusal) in [
-                ("password", text(&quotes), Node::null(), VALUE_TOO_LARGE),
-                ("json", object(letters), Node::null(), VALUE_TOO_LARGE),
+                (
+                    "password",
+                    text(&quotes),
+                    Node::null(),
+                    "value must have at most 65536 bytes",
+                ),
+                (
+                    "json",
+                    object(letters),
+                    Node::null(),
+                    "value must have at most 65536 bytes",
+                ),
                 (
                     "json",
                     object(String::new()),
                     object(umlauts),
-                    METADATA_TOO_LONG,
+                    "metadata must have at most 7000 characters",
                 ),
             ] {
                 let fields = [

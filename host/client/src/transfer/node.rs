@@ -204,7 +204,7 @@ fn resolve_scalar(text: &str) -> Result<Option<String>, Reason> {
     }
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     if matches!(unsigned, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN") {
-        return Err(NOT_FINITE);
+        return Err("infinity and NaN are not allowed");
     }
     if let Some(digits) = text.strip_prefix("0x") {
         return in_base(digits, 16);
@@ -224,34 +224,22 @@ fn in_base(digits: &str, base: u32) -> Result<Option<String>, Reason> {
     if digits.is_empty() || !digits.chars().all(|digit| digit.is_digit(base)) {
         return Ok(None);
     }
-    let number = u128::from_str_radix(digits, base).map_err(|_| TOO_LARGE)?;
+    let number = u128::from_str_radix(digits, base)
+        .map_err(|_| "a hexadecimal or octal number has more than 128 bits")?;
     Ok(Some(number.to_string()))
 }
 
 /// Returns a decimal number in JSON syntax with all digits; `None` if it is not a number.
 fn decimal(is_negative: bool, unsigned: &str) -> Option<String> {
-    let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
-        Some((mantissa, _)) => (mantissa, unsigned.get(mantissa.len()..)?),
-        None => (unsigned, ""),
-    };
-    if !exponent.is_empty() {
-        let power = exponent.get(1..)?;
-        let power = power.strip_prefix(['-', '+']).unwrap_or(power);
-        if !is_digits(power) {
-            return None;
-        }
-    }
+    let exponent = unsigned.find(['e', 'E']).unwrap_or(unsigned.len());
+    let (mantissa, exponent) = unsigned.split_at(exponent);
     let (whole, fraction) = match mantissa.split_once('.') {
-        Some((whole, fraction)) => (whole, Some(fraction)),
-        None => (mantissa, None),
+        Some((whole, "")) => (whole, ".0".to_owned()),
+        Some(("", fraction)) => ("0", format!(".{fraction}")),
+        Some((whole, fraction)) => (whole, format!(".{fraction}")),
+        None => (mantissa, String::new()),
     };
-    let has_whole = is_digits(whole);
-    let has_fraction = fraction.is_some_and(is_digits);
-    let is_number = match fraction {
-        None | Some("") => has_whole,
-        Some(_) => has_fraction && (has_whole || whole.is_empty()),
-    };
-    if !is_number {
+    if !is_digits(whole) {
         return None;
     }
     let sign = if is_negative { "-" } else { "" };
@@ -259,11 +247,11 @@ fn decimal(is_negative: bool, unsigned: &str) -> Option<String> {
         "" => "0",
         significant => significant,
     };
-    Some(match fraction {
-        None => format!("{sign}{whole}{exponent}"),
-        Some("") => format!("{sign}{whole}.0{exponent}"),
-        Some(fraction) => format!("{sign}{whole}.{fraction}{exponent}"),
-    })
+    let json = format!("{sign}{whole}{fraction}{exponent}");
+    // Fraction and exponent have the same syntax in JSON.
+    keywright_json::raw(&json)
+        .is_ok_and(|number| number.get() == json)
+        .then_some(json)
 }
 
 fn is_digits(text: &str) -> bool {
@@ -271,8 +259,6 @@ fn is_digits(text: &str) -> bool {
 }
 
 pub(crate) const TOO_DEEP: Reason = "lists and mappings are nested more than 128 levels deep";
-const NOT_FINITE: Reason = "infinity and NaN are not allowed";
-const TOO_LARGE: Reason = "a hexadecimal or octal number has more than 128 bits";
 
 #[cfg(test)]
 mod tests {
@@ -360,10 +346,17 @@ mod tests {
     #[test]
     fn numbers_that_json_can_t_represent_are_refused() {
         for text in [".inf", "-.INF", "+.Inf", ".nan", ".NaN"] {
-            assert_eq!(resolve_scalar(text), Err(NOT_FINITE), "{text}");
+            assert_eq!(
+                resolve_scalar(text),
+                Err("infinity and NaN are not allowed"),
+                "{text}"
+            );
         }
         let largest = format!("0x{}", "f".repeat(32));
         assert_eq!(resolve_scalar(&largest), Ok(Some(u128::MAX.to_string())));
-        assert_eq!(resolve_scalar(&format!("{largest}f")), Err(TOO_LARGE));
+        assert_eq!(
+            resolve_scalar(&format!("{largest}f")),
+            Err("a hexadecimal or octal number has more than 128 bits")
+        );
     }
 }

@@ -234,7 +234,7 @@ impl Builder {
                 if self.aliased_bytes <= ENTRY_BYTES_MAX {
                     return anchored.node.clone();
                 }
-                ALIASES_TOO_LARGE
+                "aliases expand to more than 1 MiB"
             }
         };
         self.refuse(reason);
@@ -267,7 +267,7 @@ impl Builder {
             let (value, _) = events.next()?;
             let value = self.node(events, value, depth + 1)?;
             let Node::Scalar(key) = key else {
-                self.refuse(KEY_NOT_A_TEXT);
+                self.refuse("a key is not a string");
                 continue;
             };
             if !key.is_quoted && key.text.as_str() == "<<" {
@@ -299,7 +299,7 @@ impl Builder {
         };
         for mapping in mappings {
             let Node::Mapping(added) = mapping else {
-                self.refuse(MERGE_NOT_A_MAPPING);
+                self.refuse("a merge key has a value that is not a mapping");
                 continue;
             };
             for (key, node) in added {
@@ -445,7 +445,4 @@ const NO_ANCHOR: usize = 0;
 
 const ALIAS_UNKNOWN: Reason =
     "an alias refers to an undefined or invalid anchor; quote strings that start with an asterisk";
-const ALIASES_TOO_LARGE: Reason = "aliases expand to more than 1 MiB";
 const TAG_UNKNOWN: Reason = "a YAML tag is not supported; remove the tag";
-const KEY_NOT_A_TEXT: Reason = "a key is not a string";
-const MERGE_NOT_A_MAPPING: Reason = "a merge key has a value that is not a mapping";
