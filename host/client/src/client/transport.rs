@@ -27,7 +27,6 @@ pub(crate) struct Call {
     method: Method,
     path: String,
     body: Option<Zeroizing<Vec<u8>>>,
-    has_query: bool,
 }
 
 impl Call {
@@ -37,13 +36,12 @@ impl Call {
             method,
             path: path.into(),
             body: None,
-            has_query: false,
         }
     }
 
     pub(crate) fn query(mut self, name: &str, value: &str) -> Self {
-        self.path.push(if self.has_query { '&' } else { '?' });
-        self.has_query = true;
+        let is_first = !self.path.contains('?');
+        self.path.push(if is_first { '?' } else { '&' });
         let mut query = form_urlencoded::Serializer::new(String::new());
         self.path.push_str(&query.append_pair(name, value).finish());
         self
