@@ -46,35 +46,29 @@ pub(crate) enum Readers {
     All,
 }
 
-/// The reason why a file was not written.
+/// A failed access to a file.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum WriteError {
+pub(crate) enum SessionFileError {
+    #[error("could not {action} {}: {cause}", path.display())]
+    Failed {
+        path: PathBuf,
+        action: &'static str,
+        cause: io::Error,
+    },
     #[error("{} already exists; use --force to overwrite it", .0.display())]
     Exists(PathBuf),
     #[error("{} is a symbolic link; use --force to overwrite its target", .0.display())]
     IsLink(PathBuf),
-    /// The file can't be written.
-    #[error(transparent)]
-    Failed(#[from] SessionFileError),
-}
-
-/// A failed access to a file.
-#[derive(Debug, thiserror::Error)]
-#[error("could not {action} {}: {cause}", path.display())]
-pub(crate) struct SessionFileError {
-    path: PathBuf,
-    action: &'static str,
-    cause: io::Error,
 }
 
 impl SessionFileError {
     /// Returns whether the file is not UTF-8.
     pub(crate) fn is_not_text(&self) -> bool {
-        self.cause.kind() == io::ErrorKind::InvalidData
+        matches!(self, Self::Failed { cause, .. } if cause.kind() == ErrorKind::InvalidData)
     }
 
     pub(crate) fn new(path: &Path, action: &'static str, cause: io::Error) -> Self {
-        Self {
+        Self::Failed {
             path: path.to_owned(),
             action,
             cause,
@@ -114,12 +108,12 @@ pub(crate) fn replaced_file(target: &Path) -> Result<Option<PathBuf>, SessionFil
 
 impl NewFile {
     /// Starts writing a file that only its owner may read.
-    pub(crate) fn begin(target: &Path, is_forced: bool) -> Result<Self, WriteError> {
+    pub(crate) fn begin(target: &Path, is_forced: bool) -> Result<Self, SessionFileError> {
         let refused = |cause| write_error(target, cause);
         if !is_forced && is_link(target).map_err(refused)? {
             // If the link is also refused with `--force`, this is the reason.
             resolve(target).map_err(refused)?;
-            return Err(WriteError::IsLink(target.to_owned()));
+            return Err(SessionFileError::IsLink(target.to_owned()));
         }
         let force = if is_forced {
             Force::Given
@@ -130,7 +124,7 @@ impl NewFile {
     }
 
     /// Returns a handle for writing the content.
-    pub(crate) fn content(&self) -> Result<File, WriteError> {
+    pub(crate) fn content(&self) -> Result<File, SessionFileError> {
         let content = self.content.try_clone();
         content.map_err(|cause| write_error(&self.target, cause))
     }
@@ -139,7 +133,7 @@ impl NewFile {
     ///
     /// # Errors
     /// When the file can't be written. The temporary file is deleted.
-    pub(crate) async fn complete(self) -> Result<(), WriteError> {
+    pub(crate) async fn complete(self) -> Result<(), SessionFileError> {
         let target = self.target.clone();
         if self.name.is_some() {
             let content = self.content()?;
@@ -383,11 +377,11 @@ fn folder_of(target: &Path) -> &Path {
     }
 }
 
-fn write_error(target: &Path, cause: io::Error) -> WriteError {
+fn write_error(target: &Path, cause: io::Error) -> SessionFileError {
     if cause.kind() == ErrorKind::AlreadyExists {
-        WriteError::Exists(target.to_owned())
+        SessionFileError::Exists(target.to_owned())
     } else {
-        SessionFileError::new(target, "write", cause).into()
+        SessionFileError::new(target, "write", cause)
     }
 }
 
@@ -430,9 +424,9 @@ mod tests {
         fs::write(&target, "before").unwrap();
         fs::set_permissions(&target, Permissions::from_mode(0o644)).unwrap();
         let refused = raced.complete().await;
-        assert!(matches!(refused, Err(WriteError::Exists(_))));
+        assert!(matches!(refused, Err(SessionFileError::Exists(_))));
         let refused = NewFile::begin(&target, false);
-        assert!(matches!(refused.err(), Some(WriteError::Exists(_))));
+        assert!(matches!(refused.err(), Some(SessionFileError::Exists(_))));
         assert_eq!(fs::read(&target).unwrap(), b"before");
         let replacing = NewFile::begin(&target, true).unwrap();
         replacing.complete().await.unwrap();
@@ -460,7 +454,7 @@ mod tests {
         symlink("absent", file("dangling")).unwrap();
         for link in ["first", "dangling"] {
             let refused = NewFile::begin(&file(link), false);
-            assert!(matches!(refused.err(), Some(WriteError::IsLink(_))));
+            assert!(matches!(refused.err(), Some(SessionFileError::IsLink(_))));
         }
         symlink("circle", file("circle")).unwrap();
         let refused = write_whole(&file("circle"), b"", Readers::Owner).unwrap_err();

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::run::{CommandError, Completion, Context, Run, help};
 use crate::{
     Client, Error, input,
-    new_file::{NewFile, WriteError},
+    new_file::NewFile,
     output::{self, Table, field},
     session::OutputFormat,
     transfer::{
@@ -256,15 +256,6 @@ impl Summary {
             .filter(|(_, count, is_shown)| *is_shown || *count > 0);
         let fields = shown.map(|(name, count, _)| field(name, count.to_string()));
         Table::Fields(fields.collect())
-    }
-}
-
-impl From<WriteError> for CommandError {
-    fn from(error: WriteError) -> Self {
-        match error {
-            WriteError::Failed(failure) => failure.into(),
-            WriteError::Exists(_) | WriteError::IsLink(_) => Self::Other(error.to_string()),
-        }
     }
 }
 
