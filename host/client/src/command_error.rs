@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use tokio::task::JoinError;
+
 use crate::{Error, client::UNTRUSTED, new_file::SessionFileError, session::SettingsError};
 
 /// The outcome of a command that did not fail.
@@ -43,6 +45,9 @@ pub(crate) enum CommandError {
     Interrupted,
     #[error("writing JSON: {0}")]
     Json(#[from] serde_json::Error),
+    /// A task panicked.
+    #[error("an import task failed: {0}")]
+    Task(#[from] JoinError),
     #[error("{0}")]
     Other(String),
 }
@@ -75,6 +80,7 @@ impl CommandError {
             | Self::Settings(_)
             | Self::File(_)
             | Self::Json(_)
+            | Self::Task(_)
             | Self::Other(_) => OTHER,
         })
     }

@@ -14,7 +14,7 @@ use crate::{
     output::{self, Table, field},
     session::OutputFormat,
     transfer::{
-        Authorities, BackgroundWriter, EntryWriter, Format, Losses, Node, Read, ReadError, Signer,
+        Authorities, BackgroundWriter, EntryWriter, Format, Losses, Node, Read, Signer,
         names_below, progress_bar, read_all,
     },
 };
@@ -146,7 +146,7 @@ impl Reading<'_> {
             started,
         } = read;
         self.progress.inc(1);
-        if !matches!(stored, Err(ReadError::Refused(_))) {
+        if stored.is_ok() {
             self.losses.responded();
         }
         match stored {
@@ -162,17 +162,14 @@ impl Reading<'_> {
                 self.absent.push(name);
                 Ok(None)
             }
-            Err(ReadError::Refused(error))
-                if self.losses.aborts_run(started, &error) || !self.keep_going =>
-            {
+            Err(error) if self.losses.aborts_run(started, &error) || !self.keep_going => {
                 self.note(&format!("could not read {name}; exported nothing"));
                 Err(error.into())
             }
-            Err(error) if self.keep_going => {
+            Err(error) => {
                 self.fail(&name, &error.to_string());
                 Ok(None)
             }
-            Err(error) => Err(CommandError::Other(format!("{name}: {error}"))),
         }
     }
 

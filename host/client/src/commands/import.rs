@@ -1,13 +1,13 @@
 //! `keywright import`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
 use super::run::{CommandError, Completion, Context, Run, help};
 use crate::{
     input,
-    transfer::{Format, ImportError, Plan, Report, import, scan},
+    transfer::{Format, Plan, Report, import, scan},
 };
 
 /// Set all credentials listed in a file
@@ -50,9 +50,7 @@ pub struct Import {
 impl Run for Import {
     async fn run(self, context: &Context) -> Result<Completion, CommandError> {
         let client = context.client()?;
-        let refused = |cause| refused(&self.source, cause);
-        let listing = scan(self.source.clone(), self.format).await;
-        let listing = listing.map_err(refused)?;
+        let listing = scan(self.source, self.format).await?;
         let plan = Plan {
             is_dry_run: self.dry_run,
             skips_unchanged: self.skip_unchanged,
@@ -62,26 +60,8 @@ impl Run for Import {
         let ended = import(client, listing, plan, &mut report).await;
         let summary = report.finish();
         context.output.show(&summary, || summary.table())?;
-        ended.map_err(refused)?;
+        ended?;
         Ok(Completion::full_if(summary.failed == 0))
-    }
-}
-
-fn refused(source: &Path, ended: ImportError) -> CommandError {
-    match ended {
-        ImportError::Client(error) => error.into(),
-        ImportError::Broken(_) => CommandError::Other(ended.to_string()),
-        ImportError::File(cause) => {
-            let source_of_cause = std::error::Error::source(&cause);
-            let source_of_cause = source_of_cause
-                .map(|source_of_cause| format!(": {source_of_cause}"))
-                .unwrap_or_default();
-            let source = match source.to_str() {
-                Some("-") => "standard input".into(),
-                _ => source.to_string_lossy(),
-            };
-            CommandError::Other(format!("{source}: {cause}{source_of_cause}"))
-        }
     }
 }
 

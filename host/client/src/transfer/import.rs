@@ -4,7 +4,7 @@ use std::{collections::HashSet, ops::ControlFlow, path::PathBuf, sync::Arc};
 
 use tokio::{
     sync::mpsc,
-    task::{JoinError, JoinSet, spawn_blocking},
+    task::{JoinSet, spawn_blocking},
 };
 
 use super::{
@@ -13,9 +13,9 @@ use super::{
     order::{Decision, NameHash, Order},
     read::{FileError, Source},
     report::Report,
-    stored::{Authorities, ReadError, StoredCredential},
+    stored::{Authorities, StoredCredential},
 };
-use crate::{Client, Error, SetCredential};
+use crate::{Client, SetCredential, command_error::CommandError};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
@@ -27,24 +27,14 @@ pub(crate) struct Plan {
     pub(crate) parallel: usize,
 }
 
-/// The reason why an import stopped before the end of its file.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ImportError {
-    /// The file can't be read.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// A request failed in a way that affects all other entries.
-    #[error(transparent)]
-    Client(Error),
-    /// A task panicked.
-    #[error("an import task failed: {0}")]
-    Broken(#[from] JoinError),
-}
-
 /// Reads the whole file, or standard input for `-`. Call it before any credential is set, so that a malformed file changes
 /// nothing.
-pub(crate) async fn scan(file: PathBuf, format: Option<Format>) -> Result<Listing, ImportError> {
-    let listing = spawn_blocking(move || {
+pub(crate) async fn scan(file: PathBuf, format: Option<Format>) -> Result<Listing, CommandError> {
+    let name = match file.to_str() {
+        Some("-") => "standard input".to_owned(),
+        _ => file.to_string_lossy().into_owned(),
+    };
+    let reading = spawn_blocking(move || {
         let mut source = Source::open(&file, format)?;
         let mut order = Order::default();
         let mut total = 0;
@@ -55,17 +45,21 @@ pub(crate) async fn scan(file: PathBuf, format: Option<Format>) -> Result<Listin
             }
             ControlFlow::Continue(())
         })?;
-        Ok(Listing {
-            source,
-            order,
-            total,
-        })
+        Ok::<_, FileError>((source, order, total))
     });
-    listing.await?
+    let (source, order, total) = reading.await?.map_err(|cause| unreadable(&name, &cause))?;
+    Ok(Listing {
+        name,
+        source,
+        order,
+        total,
+    })
 }
 
 /// A well-formed file.
 pub(crate) struct Listing {
+    /// The name of the file, for messages.
+    name: String,
     source: Source,
     order: Order,
     /// The number of entries.
@@ -78,7 +72,7 @@ pub(crate) async fn import(
     listing: Listing,
     plan: Plan,
     report: &mut Report,
-) -> Result<(), ImportError> {
+) -> Result<(), CommandError> {
     let mut source = listing.source;
     let mut importer = Importer {
         client,
@@ -104,7 +98,7 @@ pub(crate) async fn import(
         let (unused, read) = reading.await?;
         source = unused;
         taken?;
-        read?;
+        read.map_err(|cause| unreadable(&listing.name, &cause))?;
         if !importer.order.end_pass() {
             return Ok(());
         }
@@ -128,7 +122,7 @@ struct Attempt {
     name: String,
     position: Position,
     started: RequestStart,
-    result: Result<Success, SetError>,
+    result: Result<Success, CommandError>,
 }
 
 struct Success {
@@ -138,21 +132,12 @@ struct Success {
     provenance_refused: Option<String>,
 }
 
-/// The reason why an entry was not set.
-#[derive(Debug, thiserror::Error)]
-enum SetError {
-    #[error(transparent)]
-    Refused(#[from] Error),
-    #[error("{0}")]
-    Other(String),
-}
-
 impl Importer<'_> {
     /// Processes the entries of one pass. Waits for all started requests, even after an error.
     async fn take_all(
         &mut self,
         entries: &mut mpsc::Receiver<Result<Entry, EntryError>>,
-    ) -> Result<(), ImportError> {
+    ) -> Result<(), CommandError> {
         let mut taken = Ok(());
         while let Some(entry) = entries.recv().await {
             taken = self.take(entry).await;
@@ -170,7 +155,7 @@ impl Importer<'_> {
         taken
     }
 
-    async fn take(&mut self, read: Result<Entry, EntryError>) -> Result<(), ImportError> {
+    async fn take(&mut self, read: Result<Entry, EntryError>) -> Result<(), CommandError> {
         let entry = match read {
             Ok(entry) => entry,
             Err(refused) => {
@@ -228,7 +213,7 @@ impl Importer<'_> {
     }
 
     /// Waits for one request to complete. Returns `false` if no request is in progress.
-    async fn settle_one(&mut self) -> Result<bool, ImportError> {
+    async fn settle_one(&mut self) -> Result<bool, CommandError> {
         let Some(attempt) = self.attempts.join_next().await else {
             return Ok(false);
         };
@@ -240,7 +225,7 @@ impl Importer<'_> {
             result,
         } = attempt?;
         self.names_in_progress.remove(&name_hash);
-        if !matches!(result, Err(SetError::Refused(_))) {
+        if !matches!(result, Err(CommandError::Client(_))) {
             self.losses.responded();
         }
         match result {
@@ -257,10 +242,10 @@ impl Importer<'_> {
             Err(error) => {
                 let reason = error.to_string();
                 self.report.failed(position, Some(name), reason);
-                if let SetError::Refused(error) = error
-                    && self.losses.aborts_run(started, &error)
+                if let CommandError::Client(cause) = &error
+                    && self.losses.aborts_run(started, cause)
                 {
-                    return Err(ImportError::Client(error));
+                    return Err(error);
                 }
             }
         }
@@ -278,7 +263,7 @@ struct Task {
 }
 
 impl Task {
-    async fn run(&self) -> Result<Success, SetError> {
+    async fn run(&self) -> Result<Success, CommandError> {
         let success = |is_unchanged, provenance_refused| Success {
             is_unchanged,
             provenance_refused,
@@ -292,7 +277,7 @@ impl Task {
         }
         let refused = match self.set(&self.entry).await {
             Ok(is_unchanged) => return Ok(success(is_unchanged, None)),
-            Err(SetError::Refused(error)) if self.may_be_of_provenance(&error) => error,
+            Err(CommandError::Client(error)) if self.may_be_of_provenance(&error) => error,
             Err(error) => return Err(error),
         };
         let mut without_provenance = self.entry.clone();
@@ -302,7 +287,7 @@ impl Task {
     }
 
     /// Sets an entry unless it is to be skipped. Returns whether it was skipped as unchanged.
-    async fn set(&self, entry: &Entry) -> Result<bool, SetError> {
+    async fn set(&self, entry: &Entry) -> Result<bool, CommandError> {
         if self.is_unchanged(entry).await? {
             return Ok(true);
         }
@@ -312,13 +297,13 @@ impl Task {
 
     /// Returns whether the server may have refused the entry because of its provenance: an older server refuses it as an unknown
     /// field, others if it names a missing CA or parameters that the configured plugin does not accept.
-    fn may_be_of_provenance(&self, error: &Error) -> bool {
+    fn may_be_of_provenance(&self, error: &crate::Error) -> bool {
         let is_of_request = matches!(error.status(), Some(400 | 404 | 413 | 422 | 500));
         self.entry.credential.provenance.is_some() && is_of_request
     }
 
     /// Returns whether unchanged entries are skipped, and an export of the stored credential would contain the same entry.
-    async fn is_unchanged(&self, entry: &Entry) -> Result<bool, SetError> {
+    async fn is_unchanged(&self, entry: &Entry) -> Result<bool, CommandError> {
         if !self.plan.skips_unchanged {
             return Ok(false);
         }
@@ -326,16 +311,15 @@ impl Task {
         let stored = StoredCredential::read(&self.client, &self.authorities, name).await;
         let written = match stored {
             Ok(stored) => stored.entry,
-            Err(ReadError::Refused(error)) if error.is_api_not_found() => return Ok(false),
-            Err(ReadError::Refused(error)) => return Err(error.into()),
-            Err(ReadError::Malformed(_)) => return Ok(false),
+            Err(error) if error.is_api_not_found() => return Ok(false),
+            Err(error) => return Err(error.into()),
         };
         let stored = Entry::of(entry.position, written);
         Ok(stored.is_ok_and(|stored| entry.is_stored_as(&stored)))
     }
 
     /// Checks the entry against the credentials on the server.
-    async fn check(&self) -> Result<(), SetError> {
+    async fn check(&self) -> Result<(), CommandError> {
         let SetCredential {
             name,
             credential_type: own_type,
@@ -344,7 +328,7 @@ impl Task {
         if let Some(credential_type) = self.type_of(name).await?
             && credential_type != *own_type
         {
-            return Err(SetError::Other(format!(
+            return Err(CommandError::Other(format!(
                 "a credential of type {credential_type} with this name exists"
             )));
         }
@@ -357,20 +341,26 @@ impl Task {
         }
         match self.type_of(ca_name).await?.as_deref() {
             Some("certificate") => Ok(()),
-            Some(_) => Err(SetError::Other(format!("{ca_name} is not a certificate"))),
-            None => Err(SetError::Other(format!(
+            Some(_) => Err(CommandError::Other(format!(
+                "{ca_name} is not a certificate"
+            ))),
+            None => Err(CommandError::Other(format!(
                 "the CA {ca_name} is neither in the file nor on the server"
             ))),
         }
     }
 
-    async fn type_of(&self, name: &str) -> Result<Option<String>, SetError> {
+    async fn type_of(&self, name: &str) -> Result<Option<String>, CommandError> {
         match self.client.current_version(name).await {
             Ok(version) => Ok(Some(version.credential_type)),
             Err(error) if error.is_api_not_found() => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
+}
+
+fn unreadable(name: &str, cause: &FileError) -> CommandError {
+    CommandError::Other(format!("{name}: {cause}"))
 }
 
 /// The number of entries to read ahead, of at most [`super::read::ENTRY_BYTES_MAX`] bytes each.

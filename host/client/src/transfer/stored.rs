@@ -6,7 +6,6 @@ use std::{
 };
 
 use futures_util::{Stream, StreamExt, stream};
-use keywright_json::JsonError;
 
 use super::{
     abort_policy::{Losses, RequestStart},
@@ -27,16 +26,6 @@ pub(crate) enum Signer {
     PreviousVersion(String),
     /// The CA does not exist or is hidden from the caller.
     Hidden(String),
-}
-
-/// The reason why a credential can't be read.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ReadError {
-    /// The request failed.
-    #[error(transparent)]
-    Refused(#[from] Error),
-    #[error("malformed response: {0}")]
-    Malformed(JsonError),
 }
 
 /// A cache of the CAs' certificates, so that each CA is read only once.
@@ -62,7 +51,7 @@ impl StoredCredential {
         client: &Client,
         authorities: &Authorities,
         name: &str,
-    ) -> Result<Self, ReadError> {
+    ) -> Result<Self, Error> {
         let version = client.current_version_with_provenance(name).await?;
         let mut value = node(&version.value)?;
         let mut unnamed_signer = None;
@@ -128,8 +117,8 @@ impl Authorities {
     }
 }
 
-fn node(json: &SecretJson) -> Result<Node, ReadError> {
-    Node::from_json(json.expose()).map_err(ReadError::Malformed)
+fn node(json: &SecretJson) -> Result<Node, Error> {
+    Node::from_json(json.expose()).map_err(Error::ResponseMalformed)
 }
 
 /// Returns the sorted names of all readable credentials below a path.
@@ -169,7 +158,7 @@ fn with_ca_name(value: Node, ca_name: String) -> Node {
 pub(crate) struct Read {
     pub(crate) name: String,
     /// The credential; `None` if the server listed it but then responded with 404.
-    pub(crate) stored: Result<Option<StoredCredential>, ReadError>,
+    pub(crate) stored: Result<Option<StoredCredential>, Error>,
     pub(crate) started: RequestStart,
 }
 
@@ -186,7 +175,7 @@ pub(crate) fn read_all(
         async move {
             let stored = match StoredCredential::read(client, authorities, &name).await {
                 Ok(stored) => Ok(Some(stored)),
-                Err(ReadError::Refused(error)) if error.is_api_not_found() => Ok(None),
+                Err(error) if error.is_api_not_found() => Ok(None),
                 Err(error) => Err(error),
             };
             Read {

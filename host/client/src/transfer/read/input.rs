@@ -15,7 +15,7 @@ pub(crate) type EntryReceiver<'a> = &'a mut dyn FnMut(Result<Entry, EntryError>)
 /// The reason why a file can't be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
-    #[error("could not read the file")]
+    #[error("could not read the file: {0}")]
     Unreadable(#[from] io::Error),
     #[error("the file was modified during the import")]
     Changed,
