@@ -15,7 +15,7 @@ use super::{
     report::Report,
     stored::{Authorities, StoredCredential},
 };
-use crate::{Client, SetCredential, command_error::CommandError};
+use crate::{Client, Error, SetCredential, command_error::CommandError};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
@@ -297,7 +297,7 @@ impl Task {
 
     /// Returns whether the server may have refused the entry because of its provenance: an older server refuses it as an unknown
     /// field, others if it names a missing CA or parameters that the configured plugin does not accept.
-    fn may_be_of_provenance(&self, error: &crate::Error) -> bool {
+    fn may_be_of_provenance(&self, error: &Error) -> bool {
         let is_of_request = matches!(error.status(), Some(400 | 404 | 413 | 422 | 500));
         self.entry.credential.provenance.is_some() && is_of_request
     }
@@ -311,6 +311,7 @@ impl Task {
         let stored = StoredCredential::read(&self.client, &self.authorities, name).await;
         let written = match stored {
             Ok(stored) => stored.entry,
+            Err(Error::ResponseMalformed(_)) => return Ok(false),
             Err(error) if error.is_api_not_found() => return Ok(false),
             Err(error) => return Err(error.into()),
         };
