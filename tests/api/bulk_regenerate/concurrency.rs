@@ -1,9 +1,9 @@
 //! Atomicity, concurrent writes, and the queue of guest calls.
 
-use keywright_harness::{Options, QUICK_KEY, Server, Text};
+use keywright_harness::{Options, Server, TestCertificate, Text};
 use serde_json::json;
 
-use super::{PausedRegeneration, SLOW_KEY, begin, endless_leaves, leaves, names, patient};
+use super::{PausedRegeneration, begin, leaves, names, patient, slow_leaves};
 use crate::{
     certificates::assert_signed_by,
     external_certificates::{self, Signing},
@@ -18,12 +18,12 @@ async fn a_kill_during_bulk_regeneration_changes_nothing() {
     for (middle, count) in [("/a", 64), ("/b", 64), ("/c", 69)] {
         server.generate_authority(middle, Some("/root")).await;
         expected.push(middle.to_owned());
-        expected.extend(leaves(&server, middle, QUICK_KEY, count).await);
+        expected.extend(leaves(&server, middle, count).await);
     }
     expected.sort();
     assert_eq!(expected.len(), 200);
     // These leaves take so long that the regeneration never completes before the kill.
-    let endless = endless_leaves(&server, "/root", &root).await;
+    let endless = slow_leaves(&server, &root, ENDLESS).await;
     let before = server.all_versions().await;
     let bulk = begin(&server, "/root", 5).await;
     let directory = server.kill();
@@ -59,21 +59,29 @@ async fn a_failing_certificate_is_named_and_nothing_is_written() {
     assert_eq!(server.all_versions().await, before);
 }
 
+/// A number of slow leaves whose regeneration takes far longer than the rest of a test.
+const ENDLESS: usize = 60;
+
 // Concurrent writes during a bulk regeneration, through another server of the same database, while the first
 // server is stopped.
 
-/// The number of leaves. With fewer, the server would often be stopped too late, and the test would have to retry.
-const LEAVES: usize = 8;
+/// The number of slow leaves. With fewer, the server would often be stopped too late, and the test would have to retry.
+const LEAVES: usize = 4;
 
-#[tokio::test]
-async fn a_certificate_set_during_a_run_is_regenerated_from_its_value() {
+/// Returns two servers of one database, and the imported CA `/root` in it.
+async fn two_servers_with_root() -> (Server, Server, TestCertificate) {
     let server = Server::start_with(&patient()).await;
     let other = server.start_another().await;
     let root = external_certificates::authority("root");
-    let value = root.value();
-    server.stored("/root", "certificate", value).await;
+    server.stored("/root", "certificate", root.value()).await;
+    (server, other, root)
+}
+
+#[tokio::test]
+async fn a_certificate_set_during_a_run_is_regenerated_from_its_value() {
+    let (server, other, root) = two_servers_with_root().await;
     server.generate_leaf("/changed", "/root").await;
-    let others = leaves(&server, "/root", SLOW_KEY, LEAVES).await;
+    let others = slow_leaves(&server, &root, LEAVES).await;
     let replacement = root.sign_leaf("replacement");
     let value = json!({"certificate": replacement.certificate, "ca_name": "/root"});
     let paused = PausedRegeneration::begin(&server, "/root", 1 + LEAVES).await;
@@ -91,16 +99,16 @@ async fn a_certificate_set_during_a_run_is_regenerated_from_its_value() {
 
 #[tokio::test]
 async fn a_ca_set_during_a_run_signs_all_certificates() {
-    let server = Server::start_with(&patient()).await;
-    let other = server.start_another().await;
-    server.generate_authority("/root", None).await;
+    let (server, other, root) = two_servers_with_root().await;
     server.generate_authority("/middle", Some("/root")).await;
-    leaves(&server, "/middle", QUICK_KEY, 2).await;
-    let others = leaves(&server, "/root", SLOW_KEY, LEAVES).await;
-    let root = external_certificates::authority("root");
+    leaves(&server, "/middle", 2).await;
+    let others = slow_leaves(&server, &root, LEAVES).await;
+    let replacement = external_certificates::authority("root");
     let paused = PausedRegeneration::begin(&server, "/root", 3 + LEAVES).await;
     let before = other.versions("/middle").await.len();
-    let renewed = other.stored("/root", "certificate", root.value()).await;
+    let renewed = other
+        .stored("/root", "certificate", replacement.value())
+        .await;
     assert_eq!(paused.resume().await.status(), 200);
     let middle = server.newest("/middle").await;
     assert_signed_by(&middle, &renewed);
@@ -116,11 +124,9 @@ async fn a_ca_set_during_a_run_signs_all_certificates() {
 
 #[tokio::test]
 async fn a_certificate_deleted_during_a_run_is_skipped() {
-    let server = Server::start_with(&patient()).await;
-    let other = server.start_another().await;
-    server.generate_authority("/root", None).await;
+    let (server, other, root) = two_servers_with_root().await;
     server.generate_leaf("/deleted", "/root").await;
-    let others = leaves(&server, "/root", SLOW_KEY, LEAVES).await;
+    let others = slow_leaves(&server, &root, LEAVES).await;
     let paused = PausedRegeneration::begin(&server, "/root", 1 + LEAVES).await;
     other.delete("/api/v1/data?name=/deleted").await.expect(204);
     let response = paused.resume().await;
@@ -133,11 +139,9 @@ async fn a_certificate_deleted_during_a_run_is_skipped() {
 
 #[tokio::test]
 async fn a_certificate_signed_during_a_run_is_regenerated_too() {
-    let server = Server::start_with(&patient()).await;
-    let other = server.start_another().await;
-    server.generate_authority("/root", None).await;
+    let (server, other, root) = two_servers_with_root().await;
     server.generate_authority("/middle", Some("/root")).await;
-    leaves(&server, "/root", SLOW_KEY, LEAVES).await;
+    slow_leaves(&server, &root, LEAVES).await;
     let paused = PausedRegeneration::begin(&server, "/root", 1 + LEAVES).await;
     for number in 0..2 {
         other
@@ -176,7 +180,7 @@ async fn other_requests_succeed_during_a_bulk_regeneration() {
     let server = Server::start_with(&options).await;
     let root = external_certificates::authority("root");
     server.stored("/root", "certificate", root.value()).await;
-    endless_leaves(&server, "/root", &root).await;
+    slow_leaves(&server, &root, ENDLESS).await;
     let bulk = begin(&server, "/root", 2).await;
     for number in 0..3 {
         let name = format!("/password/{number}");

@@ -6,7 +6,7 @@ mod generated_by;
 mod keep_going;
 mod signed_by;
 
-use keywright_harness::{Options, Response, Server, TestCertificate, signal, until};
+use keywright_harness::{Options, QUICK_KEY, Response, Server, TestCertificate, signal, until};
 use reqwest::Method;
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -23,15 +23,15 @@ fn patient() -> Options {
     )
 }
 
-/// Generates this many leaves at once, with keys of this type: `CA/leaf/0`, `CA/leaf/1`, and so on.
-async fn leaves(server: &Server, ca: &str, key_type: &str, count: usize) -> Vec<String> {
+/// Generates this many leaves at once: `CA/leaf/0`, `CA/leaf/1`, and so on.
+async fn leaves(server: &Server, ca: &str, count: usize) -> Vec<String> {
     let names: Vec<String> = (0..count)
         .map(|number| format!("{ca}/leaf/{number}"))
         .collect();
     let requests: Vec<_> = names
         .iter()
         .map(|name| {
-            let parameters = json!({"common_name": "leaf", "ca": ca, "key_type": key_type});
+            let parameters = json!({"common_name": "leaf", "ca": ca, "key_type": QUICK_KEY});
             let body = json!({"name": name, "type": "certificate", "parameters": parameters});
             let request = server.authorized(Method::POST, "/api/v1/data");
             tokio::spawn(request.body(body.to_string()).send())
@@ -50,13 +50,12 @@ fn names(response: &Response) -> Vec<String> {
     names.collect()
 }
 
-/// Sets so many leaves of an imported CA that regenerating them takes minutes, and returns their names.
-async fn endless_leaves(server: &Server, ca: &str, made: &TestCertificate) -> Vec<String> {
-    let leaf = made.sign_leaf("leaf");
-    let value = json!({"certificate": leaf.certificate, "ca_name": ca});
-    let names: Vec<String> = (0..ENDLESS_LEAVES)
-        .map(|number| format!("/endless/{number}"))
-        .collect();
+/// Sets this many leaves of `/root`, and returns their names. They have RSA keys, so that regenerating each takes about a
+/// second.
+async fn slow_leaves(server: &Server, root: &TestCertificate, count: usize) -> Vec<String> {
+    let leaf = root.sign_leaf("leaf");
+    let value = json!({"certificate": leaf.certificate, "ca_name": "/root"});
+    let names: Vec<String> = (0..count).map(|number| format!("/slow/{number}")).collect();
     for name in &names {
         server.stored(name, "certificate", value.clone()).await;
     }
@@ -110,8 +109,3 @@ impl<'a> PausedRegeneration<'a> {
         self.bulk.await.unwrap().unwrap()
     }
 }
-
-const SLOW_KEY: &str = "rsa";
-
-/// The number of leaves; generating each takes about a second.
-const ENDLESS_LEAVES: usize = 200;
