@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use keywright_harness::{Response, Server, key_file};
+use keywright_harness::{QUICK_KEY, Response, Server, key_file};
 use reqwest::{Certificate, Client, ClientBuilder, Method, header::CONTENT_TYPE};
 use serde_json::{Value, json};
 
@@ -90,16 +90,24 @@ pub(crate) async fn user_token(server: &Server) -> String {
     granted["access_token"].as_str().unwrap().to_owned()
 }
 
+/// Returns parameters for each type that can be generated.
+pub(crate) fn generatable() -> [(&'static str, Value); 5] {
+    let certificate = json!({"common_name": "root", "is_ca": true, "key_type": QUICK_KEY});
+    [
+        ("password", json!({})),
+        ("user", json!({})),
+        ("rsa", json!({})),
+        ("ssh", json!({})),
+        ("certificate", certificate),
+    ]
+}
+
 /// Stores a credential of each type below a path: `PATH/value`, `PATH/json`, and so on.
 pub(crate) async fn every_type(server: &Server, path: &str) {
     server.set_value(&format!("{path}/value"), "v").await;
     let json = json!({"k": [1, "ä"]});
     server.stored(&format!("{path}/json"), "json", json).await;
-    for credential_type in ["password", "user", "rsa", "ssh", "certificate"] {
-        let parameters = match credential_type {
-            "certificate" => json!({"common_name": "c", "self_sign": true}),
-            _ => json!({}),
-        };
+    for (credential_type, parameters) in generatable() {
         let name = format!("{path}/{credential_type}");
         server.generated(&name, credential_type, parameters).await;
     }

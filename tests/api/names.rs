@@ -309,11 +309,7 @@ async fn a_set_with_another_type_is_400_and_changes_nothing() {
 async fn a_generate_with_another_type_is_400_in_every_mode() {
     let server = Server::reused().await;
     let version = server.set_value("/a", "v").await;
-    for credential_type in ["password", "user", "rsa", "ssh", "certificate"] {
-        let parameters = match credential_type {
-            "certificate" => json!({"common_name": "c", "self_sign": true}),
-            _ => json!({}),
-        };
+    for (credential_type, parameters) in given::generatable() {
         for mode in [
             json!({"mode": "overwrite"}),
             json!({"mode": "no-overwrite"}),

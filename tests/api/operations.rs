@@ -1,6 +1,6 @@
 //! Information about the server: health, identity provider, version, types, and use of encryption keys.
 
-use keywright_harness::{Options, Server};
+use keywright_harness::{Options, QUICK_KEY, Server};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -202,7 +202,7 @@ async fn exactly_types_with_parameters_can_be_generated() {
     for listed in types(&server).await {
         let name = listed["name"].as_str().unwrap();
         let parameters = match name {
-            "certificate" => json!({"common_name": "a", "self_sign": true}),
+            "certificate" => json!({"self_sign": true, "common_name": "a", "key_type": QUICK_KEY}),
             _ => json!({}),
         };
         if listed["parameters"].is_null() {

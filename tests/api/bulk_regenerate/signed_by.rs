@@ -118,7 +118,7 @@ async fn new_versions_keep_parameters_and_drop_metadata() {
     let body = json!({
         "name": "/leaf", "type": "certificate", "metadata": {"kept": false},
         "parameters": {
-            "common_name": "leaf", "ca": "/root", "duration": 17, "key_length": 3072,
+            "common_name": "leaf", "ca": "/root", "duration": 17, "key_type": "ecdsa-p384",
             "alternative_names": ["leaf.example"], "key_usage": ["digital_signature"],
         },
     });

@@ -80,11 +80,7 @@ async fn expired_certificates_are_found() {
 async fn only_the_expiry_of_the_newest_version_is_compared() {
     let server = Server::reused().await;
     generate_for_days(&server, "/renewed", 5).await;
-    let long_lived = json!({
-        "name": "/renewed", "type": "certificate", "mode": "overwrite",
-        "parameters": {"common_name": "c", "self_sign": true, "duration": 300},
-    });
-    server.post("/api/v1/data", long_lived).await.expect(200);
+    generate_for_days(&server, "/renewed", 300).await;
     let query = "path=&expires-within-days=30";
     assert!(server.found_names(query).await.is_empty());
     let expired = json!({"certificate": external_certificates::expired_certificate()});
@@ -93,8 +89,8 @@ async fn only_the_expiry_of_the_newest_version_is_compared() {
 }
 
 async fn generate_for_days(server: &Server, name: &str, duration_days: u32) -> Value {
-    let parameters = json!({"common_name": "c", "self_sign": true, "duration": duration_days});
-    server.generated(name, "certificate", parameters).await
+    let parameters = json!({"self_sign": true, "duration": duration_days});
+    server.issued(name, parameters).await
 }
 
 // GET /api/v1/data with expires-within-days and effective

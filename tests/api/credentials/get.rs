@@ -1,6 +1,6 @@
 //! Reading and deleting a credential by name, and reading a version by id.
 
-use keywright_harness::Server;
+use keywright_harness::{QUICK_KEY, Server};
 use serde_json::json;
 
 use crate::given;
@@ -45,7 +45,7 @@ async fn the_versions_parameter_limits_the_number_of_versions() {
 #[tokio::test]
 async fn the_current_version_is_the_newest_for_every_type() {
     let server = Server::reused().await;
-    let certificate = json!({"common_name": "c", "self_sign": true, "duration": 10});
+    let certificate = json!({"common_name": "c", "self_sign": true, "key_type": QUICK_KEY});
     for (credential_type, parameters) in [
         ("password", json!({})),
         ("user", json!({})),
@@ -163,10 +163,8 @@ async fn no_other_credential_is_deleted() {
 #[tokio::test]
 async fn an_issuer_can_be_deleted_and_its_certificates_stay() {
     let server = Server::reused().await;
-    let root = json!({"common_name": "root", "is_ca": true});
-    server.generated("/root", "certificate", root).await;
-    let leaf = json!({"common_name": "leaf", "ca": "/root"});
-    let leaf = server.generated("/leaf", "certificate", leaf).await;
+    server.generate_authority("/root", None).await;
+    let leaf = server.generate_leaf("/leaf", "/root").await;
     server.delete("/api/v1/data?name=/root").await.expect(204);
     assert_eq!(server.versions("/leaf").await[0]["value"], leaf["value"]);
     let body = json!({"name": "/leaf"});

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use keywright_harness::Server;
+use keywright_harness::{QUICK_KEY, Server};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -11,7 +11,6 @@ use crate::{external_certificates, given};
 #[tokio::test]
 async fn every_version_begins_with_the_same_fields_in_order() {
     let server = Server::reused().await;
-    let certificate = json!({"common_name": "c", "self_sign": true});
     let authority = external_certificates::authority("root").public();
     let mut versions = vec![
         server.set_value("/value", "v").await,
@@ -22,7 +21,7 @@ async fn every_version_begins_with_the_same_fields_in_order() {
         server.generated("/rsa", "rsa", json!({})).await,
         server.generated("/ssh", "ssh", json!({})).await,
         server
-            .generated("/certificate", "certificate", certificate)
+            .issued("/certificate", json!({"self_sign": true}))
             .await,
     ];
     for name in server.found_names("path=").await {
@@ -42,7 +41,7 @@ async fn every_version_begins_with_the_same_fields_in_order() {
 #[tokio::test]
 async fn the_value_of_each_type_has_its_own_fields() {
     let server = Server::reused().await;
-    let certificate = json!({"common_name": "c", "self_sign": true});
+    let certificate = json!({"common_name": "c", "self_sign": true, "key_type": QUICK_KEY});
     for (credential_type, parameters, expected) in [
         ("user", json!({}), "username password password_hash"),
         ("rsa", json!({}), "public_key private_key"),
@@ -116,8 +115,7 @@ async fn metadata_comes_from_the_request_and_is_not_inherited() {
 async fn every_timestamp_is_utc_in_whole_seconds() {
     let server = Server::reused().await;
     let before = chrono::Utc::now();
-    let certificate = json!({"common_name": "c", "self_sign": true});
-    let certificate = server.generated("/c", "certificate", certificate).await;
+    let certificate = server.issued("/c", json!({"self_sign": true})).await;
     let found = server.get_json("/api/v1/data?path=").await;
     let expiring = server.get_json("/api/v1/data?path=&expires-within-days=400");
     let expiring = expiring.await;
@@ -179,8 +177,7 @@ async fn certificate_fields_are_next_to_the_value() {
 #[tokio::test]
 async fn a_certificate_set_with_only_a_ca_name_has_no_expiry() {
     let server = Server::reused().await;
-    let root = json!({"common_name": "root", "is_ca": true});
-    server.generated("/root", "certificate", root).await;
+    server.generate_authority("/root", None).await;
     let value = json!({"ca_name": "/root"});
     let set = server.stored("/c", "certificate", value).await;
     assert_eq!(set.get("expiry_date"), Some(&Value::Null), "{set}");

@@ -214,8 +214,7 @@ async fn a_copied_ciphertext_is_refused_without_disclosing_its_value() {
 async fn versions_with_a_changed_type_or_casing_are_refused() {
     let options = Options::default().hostile("", "recover = \"echo\"");
     let server = Server::start_with(&options).await;
-    let authority = json!({"common_name": "root", "is_ca": true});
-    server.generated("/root", "certificate", authority).await;
+    server.generate_authority("/root", None).await;
     let get = "/api/v1/data?name=/ROOT";
     for change in ["credential_type = 'hostile'", "name = '/ROOT'"] {
         server

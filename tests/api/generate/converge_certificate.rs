@@ -1,6 +1,6 @@
 //! Converging certificates.
 
-use keywright_harness::Server;
+use keywright_harness::{QUICK_KEY, Server};
 use serde_json::{Value, json};
 
 use super::converge::{
@@ -25,9 +25,9 @@ const OF_ROOTS: &str = r#"
 
 const OF_LEAVES: &str = r#"
     Kept {} then {}
-    Kept {} then {"key_length": 2048, "is_ca": false, "ca": ""}
-    Kept {} then {"key_length": "2048", "duration": "90"}
-    Kept {} then {"key_usage": ["key_encipherment", "digital_signature"]}
+    Kept {} then {"is_ca": false, "ca": ""}
+    Kept {} then {"duration": "90"}
+    Kept {} then {"key_usage": ["key_agreement", "digital_signature"]}
     Written {} then {"common_name": "other"}
     Written {} then {"organization": "Other"}
     Written {} then {"organization_unit": ""}
@@ -41,28 +41,31 @@ const OF_LEAVES: &str = r#"
     Written {} then {"key_usage": []}
     Written {} then {"extended_key_usage": ["client_auth", "server_auth"]}
     Written {} then {"extended_key_usage": []}
-    Written {} then {"key_length": 3072}
     Written {} then {"duration": 91}
     Written {} then {"duration": 365}
     Written {} then {"is_ca": true}
 "#;
 
+const OF_RSA_LEAVES: &str = r#"
+    Kept {} then {}
+    Kept {} then {"key_length": 2048}
+    Kept {} then {"key_length": "2048"}
+    Written {} then {"key_length": 3072}
+"#;
+
 #[tokio::test]
 async fn every_parameter_of_a_certificate_is_compared() {
     let server = Server::reused().await;
-    let root = json!({"common_name": "root", "is_ca": true});
-    let short = json!({"common_name": "leaf", "self_sign": true});
+    let root = json!({"common_name": "root", "is_ca": true, "key_type": QUICK_KEY});
+    let rsa = json!({"common_name": "leaf", "self_sign": true});
     let full = json!({
         "common_name": "leaf", "organization": "Example", "organization_unit": "Unit", "locality": "Graz",
         "state": "Styria", "country": "AT", "alternative_names": ["a.example.org", "10.0.0.1"],
-        "key_usage": ["digital_signature", "key_encipherment"],
+        "key_usage": ["digital_signature", "key_agreement"],
         "extended_key_usage": ["server_auth", "client_auth"], "duration": 90, "self_sign": true,
+        "key_type": QUICK_KEY,
     });
-    for (base, table) in [
-        (root, OF_ROOTS),
-        (short, "Kept {} then {}"),
-        (full, OF_LEAVES),
-    ] {
+    for (base, table) in [(root, OF_ROOTS), (rsa, OF_RSA_LEAVES), (full, OF_LEAVES)] {
         assert_outcomes(&server, "certificate", &base, table).await;
     }
 }
@@ -110,7 +113,7 @@ async fn converge_overwrites_a_credential_without_a_certificate() {
 #[tokio::test]
 async fn the_response_for_a_kept_certificate_has_duration_used_0() {
     let server = Server::reused().await;
-    let parameters = json!({"common_name": "root", "is_ca": true, "key_length": 3072});
+    let parameters = json!({"common_name": "root", "is_ca": true, "key_type": "ecdsa-p384"});
     let made = server
         .generated("/a", "certificate", parameters.clone())
         .await;
@@ -119,13 +122,13 @@ async fn the_response_for_a_kept_certificate_has_duration_used_0() {
     assert_eq!(kept["id"], made["id"]);
     assert_eq!(kept["duration_overridden"], false);
     assert_eq!(kept["duration_used"], 0);
-    assert_eq!(kept["key_length"], 3072);
+    assert_eq!(kept["key_length"], 384);
 }
 
 #[tokio::test]
 async fn the_active_version_is_compared_not_a_newer_transitional_one() {
     let server = Server::reused().await;
-    let parameters = |days: u32| json!({"common_name": "a", "is_ca": true, "key_type": "ecdsa-p256", "duration": days});
+    let parameters = |days: u32| json!({"common_name": "a", "is_ca": true, "key_type": QUICK_KEY, "duration": days});
     let certificate = Certificate::generate(&server, "/a", parameters(30)).await;
     let active = certificate.versions().await[0].clone();
     let body = json!({"set_as_transitional": true, "duration": 40});
@@ -138,7 +141,7 @@ async fn the_active_version_is_compared_not_a_newer_transitional_one() {
 #[tokio::test]
 async fn a_lone_transitional_version_is_compared() {
     let server = Server::reused().await;
-    let parameters = json!({"common_name": "a", "is_ca": true, "key_type": "ecdsa-p256"});
+    let parameters = json!({"common_name": "a", "is_ca": true, "key_type": QUICK_KEY});
     let certificate = Certificate::generate(&server, "/a", parameters.clone()).await;
     let only = certificate.versions().await[0].clone();
     let response = certificate.move_transitional(json!("latest")).await;
@@ -152,7 +155,7 @@ async fn a_lone_transitional_version_is_compared() {
 // Comparison of signers.
 
 async fn with_root(name: &str, server: &Server) -> Value {
-    let root = json!({"common_name": "root", "is_ca": true});
+    let root = json!({"common_name": "root", "is_ca": true, "key_type": QUICK_KEY});
     server
         .generate_in_mode("overwrite", name, "certificate", root)
         .await
@@ -160,13 +163,17 @@ async fn with_root(name: &str, server: &Server) -> Value {
         .json()
 }
 
+fn leaf_of(ca: &str) -> Value {
+    json!({"common_name": "leaf", "ca": ca, "key_type": QUICK_KEY})
+}
+
 #[tokio::test]
 async fn another_ca_adds_a_version() {
     let server = Server::reused().await;
     with_root("/root", &server).await;
     with_root("/other", &server).await;
-    let by_root = json!({"common_name": "leaf", "ca": "/root"});
-    let by_other = json!({"common_name": "leaf", "ca": "/other"});
+    let by_root = leaf_of("/root");
+    let by_other = leaf_of("/other");
     let made = server.generated("/a", "certificate", by_root.clone()).await;
     assert_outcome(Kept, &server, &made, "certificate", &by_root).await;
     assert_outcome(Written, &server, &made, "certificate", &by_other).await;
@@ -176,7 +183,7 @@ async fn another_ca_adds_a_version() {
 async fn a_new_version_of_the_ca_adds_one_version() {
     let server = Server::reused().await;
     with_root("/root", &server).await;
-    let parameters = json!({"common_name": "leaf", "ca": "/root"});
+    let parameters = leaf_of("/root");
     let made = server.generate("/a", "certificate", parameters.clone());
     let made = made.await.expect(200).json();
     with_root("/root", &server).await;
@@ -189,10 +196,10 @@ async fn a_new_version_of_the_ca_adds_one_version() {
 async fn another_type_with_the_name_of_the_ca_changes_nothing() {
     let server = Server::reused().await;
     with_root("/root", &server).await;
-    let by_root = json!({"common_name": "leaf", "ca": "/root"});
+    let by_root = leaf_of("/root");
     let made = server.generated("/a", "certificate", by_root).await;
     server.delete("/api/v1/data?name=/root").await.expect(204);
-    let self_signed = json!({"common_name": "leaf", "self_sign": true});
+    let self_signed = json!({"common_name": "leaf", "self_sign": true, "key_type": QUICK_KEY});
     server.set_value("/root", "v").await;
     assert_outcome(Written, &server, &made, "certificate", &self_signed).await;
 }
@@ -201,8 +208,8 @@ async fn another_type_with_the_name_of_the_ca_changes_nothing() {
 async fn switching_between_ca_and_self_signed_adds_a_version() {
     let server = Server::reused().await;
     with_root("/root", &server).await;
-    let by_root = json!({"common_name": "leaf", "ca": "/root"});
-    let by_itself = json!({"common_name": "leaf", "self_sign": true});
+    let by_root = leaf_of("/root");
+    let by_itself = json!({"common_name": "leaf", "self_sign": true, "key_type": QUICK_KEY});
     let made = server.generated("/a", "certificate", by_root.clone()).await;
     assert_outcome(Written, &server, &made, "certificate", &by_itself).await;
     let own = server.versions("/a").await[0].clone();
@@ -250,9 +257,9 @@ async fn a_leaf_set_with_a_ca_certificate_matches_any_ca_name() {
 #[tokio::test]
 async fn a_transitional_ca_version_adds_a_version_once_promoted() {
     let server = Server::reused().await;
-    let root = json!({"common_name": "root", "is_ca": true, "key_type": "ecdsa-p256"});
+    let root = json!({"common_name": "root", "is_ca": true, "key_type": QUICK_KEY});
     let root = Certificate::generate(&server, "/root", root).await;
-    let parameters = json!({"common_name": "leaf", "ca": "/root", "key_type": "ecdsa-p256"});
+    let parameters = leaf_of("/root");
     let response = server.generate("/a", "certificate", parameters.clone());
     let made = response.await.expect(200).json();
     let first = root.versions().await[0]["id"].clone();

@@ -5,13 +5,12 @@ use std::collections::BTreeSet;
 use keywright_harness::{Response, Server};
 use serde_json::{Value, json};
 
-use super::requests::generatable;
 use crate::given;
 
 #[tokio::test]
 async fn overwrite_always_adds_a_version() {
     let server = Server::reused().await;
-    for (credential_type, parameters) in generatable() {
+    for (credential_type, parameters) in given::generatable() {
         let name = format!("/{credential_type}");
         let mut ids = BTreeSet::new();
         for _ in 0..2 {

@@ -1,25 +1,14 @@
 //! Properties of requests that are independent of the type.
 
 use keywright_harness::Server;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::given;
-
-/// Returns parameters for each type that can be generated.
-pub(super) fn generatable() -> [(&'static str, Value); 5] {
-    [
-        ("password", json!({})),
-        ("user", json!({})),
-        ("rsa", json!({})),
-        ("ssh", json!({})),
-        ("certificate", json!({"common_name": "root", "is_ca": true})),
-    ]
-}
 
 #[tokio::test]
 async fn the_response_equals_a_later_get_without_issuance_fields() {
     let server = Server::reused().await;
-    for (credential_type, parameters) in generatable() {
+    for (credential_type, parameters) in given::generatable() {
         let name = format!("/{credential_type}");
         let mut made = server.generated(&name, credential_type, parameters).await;
         assert_eq!(made["type"], credential_type);
@@ -62,7 +51,7 @@ async fn a_missing_or_unsuitable_type_or_parameter_is_400() {
 #[tokio::test]
 async fn parameters_are_optional_for_every_type_but_certificate() {
     let server = Server::reused().await;
-    for (credential_type, _) in &generatable()[..4] {
+    for (credential_type, _) in &given::generatable()[..4] {
         for body in given::each(json!([
             {"name": "/a", "type": credential_type},
             {"name": "/a", "type": credential_type, "parameters": null},
@@ -76,7 +65,7 @@ async fn parameters_are_optional_for_every_type_but_certificate() {
 #[tokio::test]
 async fn a_parameter_of_another_type_is_400_and_named() {
     let server = Server::reused().await;
-    for (credential_type, mut parameters) in generatable() {
+    for (credential_type, mut parameters) in given::generatable() {
         for (parameter, value, known_to) in [
             ("length", json!(20), &["password", "user"][..]),
             ("include_special", json!(true), &["password", "user"]),
@@ -102,7 +91,7 @@ async fn a_parameter_of_another_type_is_400_and_named() {
 #[tokio::test]
 async fn a_value_is_accepted_for_users_only() {
     let server = Server::reused().await;
-    for (credential_type, parameters) in generatable() {
+    for (credential_type, parameters) in given::generatable() {
         let body = json!({
             "name": "/a", "type": credential_type, "parameters": parameters, "value": {"username": "ada"},
         });

@@ -58,13 +58,7 @@ async fn empty_generate_fields_of_the_go_library_are_ignored() {
 #[tokio::test]
 async fn empty_set_fields_of_the_go_library_are_ignored() {
     let server = Server::reused().await;
-    let root = server
-        .generated(
-            "/root",
-            "certificate",
-            json!({"common_name": "root", "is_ca": true}),
-        )
-        .await;
+    let root = server.generate_authority("/root", None).await;
     let certificate = json!({
         "ca": "", "ca_name": "", "private_key": "", "certificate": root["value"]["certificate"],
     });

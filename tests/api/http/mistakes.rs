@@ -112,7 +112,7 @@ const BODIES: &str = r#"
 "#;
 
 /// The parameters of a password and of a certificate.
-const PARAMETERS: [(&str, &str, &[&str]); 2] = [
+const PARAMETERS: [(&str, &str, &[&str]); 3] = [
     (
         "password",
         "",
@@ -126,7 +126,7 @@ const PARAMETERS: [(&str, &str, &[&str]); 2] = [
     ),
     (
         "certificate",
-        r#""state":"S","self_sign":true,"#,
+        r#""state":"S","self_sign":true,"key_type":"ecdsa-p256","#,
         &[
             "common_name",
             "organization",
@@ -136,11 +136,15 @@ const PARAMETERS: [(&str, &str, &[&str]); 2] = [
             "key_usage",
             "extended_key_usage",
             "country",
-            "key_length",
             "duration",
             "ca",
             "is_ca",
         ],
+    ),
+    (
+        "certificate",
+        r#""common_name":"c","self_sign":true,"#,
+        &["key_length"],
     ),
 ];
 

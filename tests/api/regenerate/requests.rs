@@ -4,20 +4,17 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use keywright_harness::{Server, Text};
 use serde_json::{Value, json};
 
-use crate::keys::{der, public_key_bits};
+use crate::{
+    given,
+    keys::{der, public_key_bits},
+};
 
 // Properties of requests that are independent of the type.
 
 #[tokio::test]
 async fn a_version_is_added_with_a_new_value() {
     let server = Server::reused().await;
-    for (credential_type, parameters) in [
-        ("password", json!({})),
-        ("user", json!({})),
-        ("rsa", json!({})),
-        ("ssh", json!({})),
-        ("certificate", json!({"common_name": "root", "is_ca": true})),
-    ] {
+    for (credential_type, parameters) in given::generatable() {
         let name = format!("/{credential_type}");
         let made = server.generated(&name, credential_type, parameters).await;
         let regenerated = server.regenerated(&name).await;

@@ -199,11 +199,10 @@ async fn parameters_must_name_the_ca_that_signed_the_certificate() {
 async fn parameters_must_describe_the_certificate() {
     let server = Server::reused().await;
     server.issued("/root", json!({"is_ca": true})).await;
-    let parameters =
-        json!({"ca": "/root", "common_name": "a", "alternative_names": ["a.example.com"]});
-    let leaf = server
-        .generated("/leaf", "certificate", parameters.clone())
-        .await;
+    let parameters = json!({
+        "ca": "/root", "common_name": "a", "alternative_names": ["a.example.com"], "key_type": QUICK_KEY,
+    });
+    let leaf = server.issued("/leaf", parameters.clone()).await;
     let leaf = &leaf["value"];
     let signed = json!({"ca_name": "/root", "certificate": leaf["certificate"]});
     let key_only = json!({"ca_name": "/root", "private_key": leaf["private_key"]});

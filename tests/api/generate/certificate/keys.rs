@@ -27,12 +27,10 @@ async fn a_ca_without_its_private_key_cannot_sign() {
 #[tokio::test]
 async fn the_ca_name_matches_without_slash_and_in_any_casing() {
     let server = Server::reused().await;
-    let root = json!({"common_name": "root", "is_ca": true});
-    let root = server.generated("/Path/Root", "certificate", root).await;
+    let root = server.generate_authority("/Path/Root", None).await;
     let mut made = None;
     for ca in ["/Path/Root", "Path/Root", "path/ROOT"] {
-        let parameters = json!({"common_name": "leaf", "ca": ca});
-        let leaf = server.generated("/leaf", "certificate", parameters).await;
+        let leaf = server.issued("/leaf", json!({"ca": ca})).await;
         assert_eq!(leaf["value"]["ca"], root["value"]["certificate"]);
         let first = made.get_or_insert_with(|| leaf["id"].clone());
         assert_eq!(&leaf["id"], first, "{ca}");
@@ -42,10 +40,10 @@ async fn the_ca_name_matches_without_slash_and_in_any_casing() {
 #[tokio::test]
 async fn a_leaf_may_outlive_its_ca() {
     let server = Server::reused().await;
-    let root = json!({"common_name": "root", "is_ca": true, "duration": 1});
-    let root = server.generated("/root", "certificate", root).await;
-    let leaf = json!({"common_name": "leaf", "ca": "/root", "duration": 3_650});
-    let leaf = server.generated("/leaf", "certificate", leaf).await;
+    let root = json!({"is_ca": true, "duration": 1});
+    let root = server.issued("/root", root).await;
+    let leaf = json!({"ca": "/root", "duration": 3_650});
+    let leaf = server.issued("/leaf", leaf).await;
     assert!(leaf["expiry_date"].as_str() > root["expiry_date"].as_str());
 }
 
@@ -164,10 +162,8 @@ async fn a_set_ca_of_every_key_type_signs() {
     ] {
         let root = authority_with("root", algorithm);
         server.stored("/root", "certificate", root.value()).await;
-        let parameters = json!({"common_name": "leaf", "ca": "/root"});
-        let leaf = generate(&server, "/leaf", parameters).await;
-        assert_eq!(leaf.status, 200, "{what}: {}", leaf.body);
-        assert_eq!(leaf.json()["value"]["ca"], root.certificate, "{what}");
+        let leaf = server.generate_leaf("/leaf", "/root").await;
+        assert_eq!(leaf["value"]["ca"], root.certificate, "{what}");
     }
 }
 
