@@ -9,15 +9,20 @@ use crate::{Files, certificate, openssl};
 #[tokio::test]
 async fn openssl_checks_rsa_keys_and_derives_the_same_public_key() {
     let server = Server::reused().await;
-    for key_length in [2048, 3072, 4096] {
-        let name = format!("/{key_length}");
-        let parameters = json!({"key_length": key_length});
+    for (parameters, bits) in [
+        (json!({}), "2048"),
+        (json!({"key_length": 3072}), "3072"),
+        (json!({"key_length": "4096"}), "4096"),
+    ] {
+        let name = format!("/{bits}");
         let version = server.generated(&name, "rsa", parameters).await;
         let files = Files::new();
         let key = files.write_field("key", &version, "private_key");
         let verdict = Commanded::run("openssl", &["rsa", "-check", "-noout", "-in", &key], "");
         let verdict = format!("{}{}", verdict.errors, verdict.clone().expect(0).output);
         verdict.assert_contains("RSA key ok");
+        let text = openssl(&["rsa", "-in", &key, "-noout", "-text"]);
+        text.assert_contains(&format!("Private-Key: ({bits} bit"));
         let public_key = openssl(&["rsa", "-in", &key, "-pubout"]);
         assert_eq!(version["value"]["public_key"], public_key);
     }

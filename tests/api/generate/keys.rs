@@ -4,29 +4,9 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use keywright_harness::Server;
 use serde_json::{Value, json};
 
-use crate::{
-    given,
-    keys::{assert_is_pem, public_key_bits},
-};
+use crate::{given, keys::assert_is_pem};
 
 // RSA keys, and the key lengths that ssh keys share with them.
-
-#[tokio::test]
-async fn a_key_has_the_requested_length_or_2048_bits() {
-    let server = Server::reused().await;
-    for (parameters, bits) in [
-        (json!({}), 2048),
-        (json!({"key_length": 2048}), 2048),
-        (json!({"key_length": 3072}), 3072),
-        (json!({"key_length": "4096"}), 4096),
-    ] {
-        let key = server
-            .generate_in_mode("overwrite", "/a", "rsa", parameters)
-            .await;
-        let key = key.expect(200).json()["value"].clone();
-        assert_eq!(public_key_bits(key["public_key"].as_str().unwrap()), bits);
-    }
-}
 
 #[tokio::test]
 async fn the_public_key_is_spki_and_the_private_key_pkcs1() {
