@@ -1,6 +1,7 @@
 //! Converging certificates.
 
 use keywright_harness::{QUICK_KEY, Server};
+use rcgen::PKCS_ECDSA_P256_SHA256;
 use serde_json::{Value, json};
 
 use super::converge::{
@@ -9,7 +10,9 @@ use super::converge::{
 };
 use crate::{
     certificates::Certificate,
-    external_certificates::{DURATION_DAYS, Signing, authority, self_signed_leaf},
+    external_certificates::{
+        DURATION_DAYS, Signing, authority, authority_with, self_signed_leaf_with,
+    },
 };
 
 // Comparison of parameters.
@@ -73,21 +76,24 @@ async fn every_parameter_of_a_certificate_is_compared() {
 #[tokio::test]
 async fn a_set_certificate_is_compared_by_its_contents() {
     let server = Server::reused().await;
-    let leaf = self_signed_leaf("leaf");
-    let root = authority("root");
-    let of_leaf = json!({"common_name": "leaf", "self_sign": true, "duration": DURATION_DAYS});
+    let leaf = self_signed_leaf_with("leaf", &PKCS_ECDSA_P256_SHA256);
+    let root = authority_with("root", &PKCS_ECDSA_P256_SHA256);
+    let of_leaf = json!({
+        "common_name": "leaf", "self_sign": true, "duration": DURATION_DAYS, "key_type": QUICK_KEY,
+    });
     let of_root = json!({
         "common_name": "root",
         "is_ca": true,
         "key_usage": ["crl_sign", "key_cert_sign"],
         "duration": DURATION_DAYS,
+        "key_type": QUICK_KEY,
     });
     for (certificate, parameters) in [(&leaf, of_leaf), (&root, of_root)] {
         for (change, outcome) in [
             (json!({}), Kept),
             (json!({"duration": 365}), Written),
             (json!({"common_name": "other"}), Written),
-            (json!({"key_length": 3072}), Written),
+            (json!({"key_type": "ecdsa-p384"}), Written),
             (json!({"key_usage": ["crl_sign"]}), Written),
             (json!({"extended_key_usage": ["server_auth"]}), Written),
             (json!({"alternative_names": ["example.org"]}), Written),
@@ -252,6 +258,8 @@ async fn a_leaf_set_with_a_ca_certificate_matches_any_ca_name() {
     let set = server.stored("/a", "certificate", value).await;
     let parameters = json!({"common_name": "leaf", "ca": "/root", "duration": 400});
     assert_outcome(Kept, &server, &set, "certificate", &parameters).await;
+    let longer = with(&parameters, &json!({"key_length": 3072}));
+    assert_outcome(Written, &server, &set, "certificate", &longer).await;
 }
 
 #[tokio::test]
