@@ -155,18 +155,10 @@ async fn one_byte_past_the_header_limit_is_431_however_it_arrives() {
 #[tokio::test]
 async fn a_wildcard_in_different_letter_case_matches_no_stored_name() {
     let server = Server::start().await;
-    for (name, parameters) in [
-        ("/secret/ca", json!({"common_name": "ca", "is_ca": true})),
-        (
-            "/secret/leaf",
-            json!({"common_name": "leaf", "ca": "/secret/ca"}),
-        ),
-    ] {
-        let body = json!({"name": name, "type": "certificate", "parameters": parameters});
-        server.post("/api/v1/data", body).await.expect(200);
-    }
-    let stored = json!({"name": "/secret/json", "type": "json", "value": {"key": "hidden"}});
-    server.put("/api/v1/data", stored).await.expect(200);
+    server.generate_authority("/secret/ca", None).await;
+    server.generate_leaf("/secret/leaf", "/secret/ca").await;
+    let hidden = json!({"key": "hidden"});
+    server.stored("/secret/json", "json", hidden).await;
     let caller = server.as_client("caller").await;
     let all = ["read", "write", "delete", "read_acl", "write_acl"];
     for path in ["/SECRET/*", "/Secret/*", "/free/*"] {

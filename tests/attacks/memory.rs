@@ -319,19 +319,14 @@ async fn parameters_of_waiting_calls_take_little_memory() {
 async fn an_actor_can_have_one_large_step_of_a_rotation_in_progress() {
     let options = Options::default().extra("[certificates]\nconcatenate_cas = true\n");
     let server = Server::start_with(&options).await;
-    let generate = async |name: &str, mut parameters: Value| {
-        parameters["common_name"] = json!(name);
-        parameters["key_type"] = json!("ecdsa-p256");
-        server.generated(name, "certificate", parameters).await;
-    };
-    generate("/ca", json!({"is_ca": true})).await;
+    server.generate_authority("/ca", None).await;
     // Each step replaces all of these, so it has more than 256 KiB of old and of new versions in memory.
     let names: Vec<_> = (0..150)
         .map(|number| format!("{number}.{}example", "a.".repeat(100)))
         .collect();
     for number in 0..8 {
         let leaf = json!({"ca": "/ca", "alternative_names": names});
-        generate(&format!("/{number}"), leaf).await;
+        server.issued(&format!("/{number}"), leaf).await;
     }
     let path = server.certificate_path("/ca").await + "/update_transitional_version";
     let mut steps = JoinSet::new();

@@ -12,11 +12,8 @@ async fn server_with_svids() -> Server {
         Server::start_with(&Options::default().plugin(SVID, "svid", &["random", "signing"], ""))
             .await;
     for (name, ca) in [("/ca/root", Value::Null), ("/ca/nested", json!("/ca/root"))] {
-        let parameters = json!({
-            "common_name": name, "is_ca": true, "ca": ca, "key_type": "ecdsa-p256",
-            "key_usage": ["key_cert_sign"],
-        });
-        server.generated(name, "certificate", parameters).await;
+        let parameters = json!({"is_ca": true, "ca": ca, "key_usage": ["key_cert_sign"]});
+        server.issued(name, parameters).await;
     }
     for (name, ca) in SVIDS {
         server.generated(name, SVID, json!({"ca": ca})).await;

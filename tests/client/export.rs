@@ -297,7 +297,7 @@ async fn server_with_chain() -> ReusedServer {
         ("/ca", json!({"is_ca": true})),
         ("/leaf", json!({"ca": "/ca"})),
     ] {
-        crate::fixtures::certificate(&server, name, parameters).await;
+        server.issued(name, parameters).await;
     }
     server
 }

@@ -91,14 +91,6 @@ pub(crate) fn versions() -> String {
     format!("{{\"data\":[{VERSION}]}}")
 }
 
-/// Generates a certificate with its name as common name and a key that is generated quickly.
-pub(crate) async fn certificate(server: &Server, name: &str, mut parameters: Value) -> Value {
-    parameters["common_name"] = json!(name);
-    parameters["key_type"] = json!("ecdsa-p256");
-    let made = server.generate(name, "certificate", parameters).await;
-    made.expect(200).json()
-}
-
 /// Returns the type, value and metadata of the active version of each credential below a path, by name, without fields that the
 /// server computes.
 pub(crate) async fn stored(server: &Server, path: &str) -> Value {

@@ -10,8 +10,8 @@ use crate::fixtures;
 #[tokio::test]
 async fn a_file_of_another_client_is_imported() {
     let source = Server::reused().await;
-    fixtures::certificate(&source, "/ca", json!({"is_ca": true})).await;
-    fixtures::certificate(&source, "/leaf", json!({"ca": "/ca"})).await;
+    source.issued("/ca", json!({"is_ca": true})).await;
+    source.issued("/leaf", json!({"ca": "/ca"})).await;
     let made = fixtures::stored(&source, "").await;
     let (ca, leaf) = (&made["/ca"][1], &made["/leaf"][1]);
     let file = FOREIGN_FILE
@@ -122,10 +122,10 @@ credentials:
 #[tokio::test]
 async fn an_import_may_list_certificates_before_their_ca() {
     let source = Server::reused().await;
-    fixtures::certificate(&source, "/0", json!({"is_ca": true})).await;
+    source.issued("/0", json!({"is_ca": true})).await;
     for depth in 1..DEPTH {
         let parameters = json!({"is_ca": true, "ca": format!("/{}", depth - 1)});
-        fixtures::certificate(&source, &format!("/{depth}"), parameters).await;
+        source.issued(&format!("/{depth}"), parameters).await;
     }
     let mut entries = entries(&source);
     entries.sort_by_key(|entry| {
@@ -145,8 +145,8 @@ async fn an_import_may_list_certificates_before_their_ca() {
 #[tokio::test]
 async fn an_imported_certificate_may_refer_to_a_ca_on_the_server() {
     let server = Server::reused().await;
-    fixtures::certificate(&server, "/ca", json!({"is_ca": true})).await;
-    fixtures::certificate(&server, "/leaf", json!({"ca": "/ca"})).await;
+    server.issued("/ca", json!({"is_ca": true})).await;
+    server.issued("/leaf", json!({"ca": "/ca"})).await;
     let before = fixtures::stored(&server, "").await;
     let mut entries = entries(&server);
     entries.retain(|entry| entry["name"] == json!("/leaf"));
@@ -321,7 +321,7 @@ async fn a_terminal_shows_failures_above_the_progress_bar() {
 async fn a_dry_run_checks_each_entry_and_sets_nothing() {
     let server = Server::reused().await;
     server.stored("/there", "value", json!("v")).await;
-    fixtures::certificate(&server, "/ca", json!({"is_ca": true})).await;
+    server.issued("/ca", json!({"is_ca": true})).await;
     let before = fixtures::stored(&server, "").await;
     let shell = Shell::of(&server);
     fixtures::file(&shell, "file", FILE_WITH_MISTAKES);

@@ -25,8 +25,8 @@ async fn imported_credentials_keep_plugin_and_parameters() {
         .await;
     let user = json!({"username": "007"});
     source.generated("/user", "user", user).await;
-    fixtures::certificate(&source, "/ca", json!({"is_ca": true})).await;
-    fixtures::certificate(&source, "/leaf", json!({"ca": "/ca"})).await;
+    source.issued("/ca", json!({"is_ca": true})).await;
+    source.issued("/leaf", json!({"ca": "/ca"})).await;
     // The export contains this credential before its CA.
     let issued = json!({"ca": "/ca"});
     source.generated("/app", "app-svid", issued).await;

@@ -135,7 +135,7 @@ async fn fill(server: &Server) {
         ("/alone/self-signed", json!({"self_sign": true})),
         ("/another/ca", json!({"is_ca": true})),
     ] {
-        fixtures::certificate(server, name, parameters).await;
+        server.issued(name, parameters).await;
     }
     let certificate = fixtures::stored(server, "/chain").await["/chain/leaf"][1].clone();
     let value = json!({"ca": certificate["ca"], "certificate": certificate["certificate"]});
@@ -150,8 +150,8 @@ async fn fill(server: &Server) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_import_that_runs_again_reaches_the_same_state() {
     let source = Server::start().await;
-    fixtures::certificate(&source, "/z/ca", json!({"is_ca": true})).await;
-    fixtures::certificate(&source, "/a/leaf", json!({"ca": "/z/ca"})).await;
+    source.issued("/z/ca", json!({"is_ca": true})).await;
+    source.issued("/a/leaf", json!({"ca": "/z/ca"})).await;
     let shell = Shell::of(&source);
     shell.run("export --file export.yml").expect(0);
     let mut file = std::fs::read_to_string(shell.file("export.yml")).unwrap();

@@ -8,9 +8,8 @@ use crate::{events, external::expired_authority, session};
 #[tokio::test]
 async fn a_certificate_is_due_when_its_ca_expires() {
     let (server, mut browser) = session().await;
-    let root =
-        json!({"common_name": "root", "is_ca": true, "duration": 20, "key_type": "ecdsa-p256"});
-    server.generated("/root", "certificate", root).await;
+    let root = json!({"is_ca": true, "duration": 20});
+    server.issued("/root", root).await;
     server.generate_leaf("/web", "/root").await;
     server.generate_authority("/other", None).await;
     expired_authority().set(&server, "/old", None).await;

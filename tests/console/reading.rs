@@ -64,8 +64,8 @@ async fn a_search_finds_parts_of_names() {
 async fn filters_apply_to_all_credentials_below_a_path() {
     let (server, mut browser) = session().await;
     for (name, days) in [("/team/deep/one", 10), ("/team/two", 300), ("/other", 10)] {
-        let parameters = json!({"common_name": "a", "self_sign": true, "duration": days});
-        server.generated(name, "certificate", parameters).await;
+        let parameters = json!({"self_sign": true, "duration": days});
+        server.issued(name, parameters).await;
     }
     for name in ["/team/old", "/team/new"] {
         server.stored(name, "password", json!("v")).await;
@@ -248,7 +248,7 @@ async fn a_revealed_version_requires_the_permission_to_read() {
 async fn the_timeline_marks_active_and_transitional_versions() {
     let (server, mut browser) = session().await;
     let parameters = json!({"common_name": "root", "is_ca": true, "duration": 10});
-    server.generated("/ca", "certificate", parameters).await;
+    server.issued("/ca", parameters).await;
     server.regenerate_as_transitional("/ca").await;
     let page = browser.page("/console/credential?name=/ca").await;
     for expected in [

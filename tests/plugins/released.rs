@@ -144,16 +144,10 @@ async fn assert_generates(server: &Server, version: &Version) {
 
 /// Generates a CA and a certificate signed by it.
 async fn certificates(server: &Server) -> (Value, Value) {
-    let certificate = async |name: &str, mut parameters: Value| {
-        parameters["common_name"] = json!(name);
-        parameters["key_type"] = json!("ecdsa-p256");
-        let made = server.generate(name, "certificate", parameters).await;
-        made.expect(200).json()
-    };
-    let authority = certificate("/authority", json!({"is_ca": true})).await;
+    let authority = server.generate_authority("/authority", None).await;
     (
         authority,
-        certificate("/leaf", json!({"ca": "/authority"})).await,
+        server.issued("/leaf", json!({"ca": "/authority"})).await,
     )
 }
 

@@ -44,8 +44,7 @@ async fn get_prints_the_active_version_its_raw_value_or_a_field() {
 #[tokio::test]
 async fn get_prints_all_fields_of_a_certificate() {
     let server = Server::reused().await;
-    let parameters = json!({"common_name": "root", "is_ca": true});
-    server.generated("/ca", "certificate", parameters).await;
+    server.generate_authority("/ca", None).await;
     let path = "/api/v1/data?name=/ca&current=true";
     let expected = server.get_json(path).await["data"][0].clone();
     let shell = Shell::of(&server);
@@ -165,10 +164,10 @@ async fn find_lists_credentials_below_a_path_by_name_or_all() {
 #[tokio::test]
 async fn find_lists_certificates_that_expire_or_whose_ca_expires() {
     let server = Server::reused().await;
-    let authority = json!({"common_name": "ca", "is_ca": true, "duration": 30});
-    server.generated("/ca", "certificate", authority).await;
-    let leaf = json!({"common_name": "leaf", "ca": "/ca", "duration": 365});
-    server.generated("/leaf", "certificate", leaf).await;
+    let authority = json!({"is_ca": true, "duration": 30});
+    server.issued("/ca", authority).await;
+    let leaf = json!({"ca": "/ca", "duration": 365});
+    server.issued("/leaf", leaf).await;
     let shell = Shell::of(&server);
     let soon = ["find", "--expires-within-days", "60"];
     let found = json_of(shell.run(&soon));

@@ -78,9 +78,7 @@ async fn fields_are_read_from_files_and_passwords_from_a_pipe() {
     assert_eq!(set["value"]["username"], "admin");
     assert_eq!(set["value"]["password"], "s3cret");
 
-    let parameters = json!({"common_name": "root", "is_ca": true});
-    let made = server.generate("/ca", "certificate", parameters).await;
-    let value = made.expect(200).json()["value"].clone();
+    let value = server.generate_authority("/ca", None).await["value"].clone();
     for field in ["certificate", "private_key"] {
         fs::write(shell.file(field), value[field].as_str().unwrap()).unwrap();
     }
