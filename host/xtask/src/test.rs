@@ -107,7 +107,7 @@ fn build() -> Result<()> {
 }
 
 /// The tests of the API that do not run on PostgreSQL, because their outcome does not depend on the database: they check
-/// connections, tokens, the syntax of requests, certificates, or what plugins generate.
+/// connections, tokens, the syntax of requests, certificates, keys of a KMS, or what plugins generate.
 const NOT_ON_POSTGRES: [&str; 22] = [
     "authentication::",
     "http::",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use keywright_harness::{Caller, Options, Response, Server, TestCertificate, is_on_postgres};
+use keywright_harness::{Caller, Options, Response, Server, TestCertificate};
 use serde_json::{Value, json};
 
 use super::{
@@ -189,21 +189,13 @@ fn application_id(at: usize) -> String {
 
 #[tokio::test]
 async fn each_endpoint_enforces_the_permissions_of_each_caller() {
-    let mut grants = Grant::all();
-    if is_on_postgres() {
-        // The database finds permissions by their paths and actors. The server compares their operations.
-        grants.retain(|grant| match grant.operations.len() {
-            0 | 5 => true,
-            count => count == 1 && grant.path == PathOf::Name,
-        });
-    }
-    let matrix = Matrix::start(Options::default(), grants).await;
+    let matrix = Matrix::start(Options::default(), Grant::all()).await;
     let mut cells = 0;
     for case in cases::all() {
         let is_allowed = |grant: &Grant| case.needs.is_none_or(|needed| grant.allows(needed));
         cells += matrix.send_case(&case, is_allowed).await;
     }
-    assert!(is_on_postgres() || cells > 5_000, "{cells}");
+    assert!(cells > 5_000, "{cells}");
 }
 
 #[tokio::test]
