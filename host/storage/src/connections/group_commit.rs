@@ -384,7 +384,7 @@ impl WriterThread {
 }
 
 fn run(connection: &SharedConnection, sql: &'static str) -> sqlx::Result<()> {
-    connection.lock().execute(&statement(sql)).map(|_| ())
+    connection.lock().execute(&statement(sql))
 }
 
 const THREAD_NAME: &str = "sqlite-writer";

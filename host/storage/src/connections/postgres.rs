@@ -38,7 +38,7 @@ use crate::{
 /// Connections to a PostgreSQL server: opened on demand, up to a maximum number.
 #[derive(Clone)]
 pub(crate) struct PostgresConnections {
-    pool: Pool<Opener>,
+    pool: Pool<PostgresTarget>,
     wait_max: Duration,
     is_closed: Arc<AtomicBool>,
     retries: Arc<AtomicU64>,
@@ -48,7 +48,7 @@ pub(crate) struct PostgresConnections {
 
 /// A checked-out connection. Dropping it returns it to the pool.
 pub(super) struct CheckedOutConnection {
-    pooled: Object<Opener>,
+    pooled: Object<PostgresTarget>,
     /// The deadline for beginning a transaction.
     pub(super) wait_ends: Instant,
 }
@@ -62,7 +62,7 @@ impl PostgresConnections {
         connections_max: u32,
         wait_max: Duration,
     ) -> Result<Self, sqlx::Error> {
-        let pool = Pool::builder(Opener { target })
+        let pool = Pool::builder(target)
             .max_size(connections_max as usize)
             .wait_timeout(Some(wait_max))
             .create_timeout(Some(wait_max))
@@ -268,7 +268,7 @@ impl CheckedOutConnection {
     pub(super) fn retire(&mut self) {
         self.pooled.state = ConnectionState::Retired;
         if let Some(pool) = Object::pool(&self.pooled) {
-            let health = &pool.manager().target.server_health;
+            let health = &pool.manager().server_health;
             health.retire_older(Instant::now());
         }
     }
@@ -286,30 +286,26 @@ impl CheckedOutConnection {
     }
 }
 
-struct Opener {
-    target: PostgresTarget,
-}
-
-struct Opened {
+pub(crate) struct Opened {
     connection: PostgresConnection,
     state: ConnectionState,
 }
 
-impl Manager for Opener {
+impl Manager for PostgresTarget {
     type Type = Opened;
     type Error = sqlx::Error;
 
     async fn create(&self) -> Result<Opened, sqlx::Error> {
-        let connected = self.target.connect().await;
+        let connected = self.connect().await;
         Ok(Opened {
             connection: connected
-                .inspect_err(|_| self.target.server_health.suspect_idle(Instant::now()))?,
+                .inspect_err(|_| self.server_health.suspect_idle(Instant::now()))?,
             state: ConnectionState::Clean,
         })
     }
 
     async fn recycle(&self, opened: &mut Opened, metrics: &Metrics) -> RecycleResult<sqlx::Error> {
-        let (health, now) = (&self.target.server_health, Instant::now());
+        let (health, now) = (&self.server_health, Instant::now());
         if opened.state == ConnectionState::Retired || health.retires(metrics.age(), now) {
             return Err(RecycleError::message("its server may be a former primary"));
         }

@@ -114,10 +114,16 @@ impl SqliteConnection {
         fetched.map(|_| first)
     }
 
-    /// Runs a statement and returns the number of rows that it changed.
-    pub(crate) fn execute(&self, statement: &Statement) -> sqlx::Result<u64> {
-        let fetched = self.fetch_each(statement, &mut |_| ControlFlow::Continue(()));
-        fetched.map(|_| self.connection.changes())
+    /// Runs a statement and returns its rows and the number of rows that it changed.
+    pub(super) fn fetch_and_count(&self, statement: &Statement) -> sqlx::Result<(Vec<Row>, u64)> {
+        let rows = self.fetch_all(statement)?;
+        Ok((rows, self.connection.changes()))
+    }
+
+    /// Runs a statement and ignores its rows.
+    pub(crate) fn execute(&self, statement: &Statement) -> sqlx::Result<()> {
+        self.fetch_each(statement, &mut |_| ControlFlow::Continue(()))
+            .map(drop)
     }
 
     /// Inserts a row and returns its integer key. SQLite would copy rows that a statement returns into a temporary table first.

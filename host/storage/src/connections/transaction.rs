@@ -92,19 +92,23 @@ impl Transaction {
         }
     }
 
+    /// Runs a statement and returns its rows and the number of rows that it changed.
+    pub(super) async fn run(
+        &mut self,
+        statement: &Statement,
+    ) -> Result<(Vec<Row>, u64), RepositoryError> {
+        let ran = match self.usable()? {
+            Inner::Postgres(transaction) => transaction.connection()?.run(statement).await,
+            Inner::Sqlite(connection) => connection.lock().fetch_and_count(statement),
+        };
+        self.recorded(ran)
+    }
+
     pub(crate) async fn fetch_all(
         &mut self,
         statement: Statement,
     ) -> Result<Vec<Row>, RepositoryError> {
-        let rows = match self.usable()? {
-            Inner::Postgres(transaction) => transaction
-                .connection()?
-                .run(&statement)
-                .await
-                .map(|(rows, _)| rows),
-            Inner::Sqlite(connection) => connection.lock().fetch_all(&statement),
-        };
-        self.recorded(rows)
+        self.run(&statement).await.map(|(rows, _)| rows)
     }
 
     pub(crate) async fn decode_all<T: Decoded>(
@@ -126,14 +130,8 @@ impl Transaction {
         &mut self,
         statement: Statement,
     ) -> Result<Option<Row>, RepositoryError> {
-        let row = match self.usable()? {
-            Inner::Postgres(transaction) => {
-                let ran = transaction.connection()?.run(&statement).await;
-                ran.map(|(rows, _)| rows.into_iter().next())
-            }
-            Inner::Sqlite(connection) => connection.lock().fetch_optional(&statement),
-        };
-        self.recorded(row)
+        let rows = self.fetch_all(statement).await?;
+        Ok(rows.into_iter().next())
     }
 
     /// Runs a statement and returns its first row, which must exist.
@@ -144,15 +142,7 @@ impl Transaction {
 
     /// Runs a statement and returns the number of rows that it changed.
     pub(crate) async fn execute(&mut self, statement: Statement) -> Result<u64, RepositoryError> {
-        let done = match self.usable()? {
-            Inner::Postgres(transaction) => transaction
-                .connection()?
-                .run(&statement)
-                .await
-                .map(|(_, changed)| changed),
-            Inner::Sqlite(connection) => connection.lock().execute(&statement),
-        };
-        self.recorded(done)
+        self.run(&statement).await.map(|(_, changed)| changed)
     }
 
     /// SQLite: inserts a row and returns its integer key.

@@ -147,14 +147,8 @@ impl Writer {
         &self,
         statement: Statement,
     ) -> Result<Vec<Row>, RepositoryError> {
-        let running = self.transaction(move |mut transaction| {
-            let statement = statement.clone();
-            async move {
-                let rows = transaction.fetch_all(statement).await?;
-                transaction.commit(rows).await
-            }
-        });
-        running.await
+        let ran = self.transaction(move |transaction| run_alone(transaction, statement.clone()));
+        ran.await.map(|(rows, _)| rows)
     }
 
     /// Runs a transaction without retries. On PostgreSQL it is read committed: the work must lock the rows that its decisions
@@ -190,37 +184,23 @@ impl Writer {
         &self,
         statement: Statement,
     ) -> Result<Vec<Row>, RepositoryError> {
-        let rows = match &self.backend {
-            Backend::Connections(connections) => connections.fetch_all(statement).await,
-            Backend::Thread(thread) => {
-                let fetching = thread.transaction(|mut transaction| async move {
-                    let rows = transaction.fetch_all(statement).await?;
-                    transaction.commit(rows).await
-                });
-                fetching.await
-            }
-            Backend::ReadOnly => Err(opened_read_only()),
-        };
-        self.record_outcome(rows)
+        let ran = self.record_outcome(self.run(statement).await);
+        ran.map(|(rows, _)| rows)
     }
 
     /// Like [`Self::fetch_all`], but returns the number of changed rows.
     pub(crate) async fn execute(&self, statement: Statement) -> Result<u64, RepositoryError> {
-        self.record_outcome(self.execute_unrecorded(statement).await)
+        let ran = self.record_outcome(self.run(statement).await);
+        ran.map(|(_, changed)| changed)
     }
 
-    /// Like [`Self::execute`], but does not record the outcome in the state of the disk.
-    async fn execute_unrecorded(&self, statement: Statement) -> Result<u64, RepositoryError> {
+    /// Like [`Self::fetch_all`] and [`Self::execute`], but does not record the outcome in the state of the disk.
+    async fn run(&self, statement: Statement) -> Result<(Vec<Row>, u64), RepositoryError> {
         match &self.backend {
-            Backend::Connections(connections) => {
-                connections.run(statement).await.map(|(_, changed)| changed)
-            }
+            Backend::Connections(connections) => connections.run(statement).await,
             Backend::Thread(thread) => {
-                let executing = thread.transaction(|mut transaction| async move {
-                    let changed = transaction.execute(statement).await?;
-                    transaction.commit(changed).await
-                });
-                executing.await
+                let running = thread.transaction(|transaction| run_alone(transaction, statement));
+                running.await
             }
             Backend::ReadOnly => Err(opened_read_only()),
         }
@@ -274,6 +254,15 @@ impl Writer {
     }
 }
 
+/// Runs a transaction of one statement.
+async fn run_alone(
+    mut transaction: Transaction,
+    statement: Statement,
+) -> Result<Ended<(Vec<Row>, u64)>, RepositoryError> {
+    let ran = transaction.run(&statement).await?;
+    transaction.commit(ran).await
+}
+
 fn opened_read_only() -> RepositoryError {
     RepositoryError::Query(Box::new(OpenedReadOnlyError))
 }
@@ -287,7 +276,7 @@ async fn probe(writer: Writer) {
             return;
         }
         let write = statement(PROBE).bind(Uuid::nil());
-        if writer.execute_unrecorded(write).await.is_ok() {
+        if writer.run(write).await.is_ok() {
             state.is_failing.store(false, Ordering::Release);
             tracing::info!("writes to the database succeed again");
             return;
