@@ -9,7 +9,7 @@ use std::{
 
 use keywright_core::{
     permission::Actor,
-    ports::{OpenCircuit, PluginCallError, PluginFaultError},
+    ports::{OpenCircuit, PluginCallError, PluginFaultError, PluginState},
 };
 use parking_lot::Mutex;
 
@@ -153,6 +153,19 @@ impl Breaker {
     pub(crate) fn open_circuit(&self, actor: &Actor, now: Instant) -> Option<OpenCircuit> {
         let state = self.state.lock();
         state.open_circuit(state.actors.get(&Some(actor.clone())), now)
+    }
+
+    /// Returns the state of one of the component's plugins, without what only a generator has.
+    pub(crate) fn state(&self, plugin: &Plugin, actor: &Actor) -> PluginState {
+        let (calls, faults) = plugin.measurements.counts();
+        PluginState {
+            identity: plugin.identity.clone(),
+            credential_type: None,
+            entropy_bits_min: None,
+            calls,
+            faults,
+            open_circuit: self.open_circuit(actor, Instant::now()),
+        }
     }
 
     /// Records that a call returned, whatever its result.

@@ -39,7 +39,6 @@ mod outline;
 mod plugin_under_test;
 mod resolver;
 mod schema;
-mod state;
 mod text;
 
 pub use cache::{CACHE_EXTENSIONS, CacheAccess, CacheKeys};

@@ -34,17 +34,14 @@ use crate::{
     load_error::{LoadError, PluginLoadError, PluginRefusedError},
     measure::{self, LaneOccupancy},
     resolver::{ResolverGuest, WasmResolver},
-    state::ObservedPlugin,
 };
 
 /// The loaded plugins.
 pub struct Runtime {
-    generators: BTreeMap<CredentialType, Arc<dyn Generator>>,
-    resolver: Option<Arc<dyn Resolver>>,
+    generators: BTreeMap<CredentialType, Arc<WasmGenerator>>,
+    resolver: Option<Arc<WasmResolver>>,
     lanes: Arc<Lanes>,
     cached_files: BTreeSet<PathBuf>,
-    /// The generators in alphabetical order, then the resolver.
-    observed: Vec<ObservedPlugin>,
 }
 
 impl Runtime {
@@ -111,12 +108,14 @@ impl Runtime {
 
     /// Returns the generator of this type, if configured.
     pub fn generator(&self, credential_type: &CredentialType) -> Option<Arc<dyn Generator>> {
-        self.generators.get(credential_type).cloned()
+        let generator = self.generators.get(credential_type)?;
+        Some(Arc::<WasmGenerator>::clone(generator))
     }
 
     /// Returns the resolver, if configured.
     pub fn resolver(&self) -> Option<Arc<dyn Resolver>> {
-        self.resolver.clone()
+        let resolver = self.resolver.as_ref()?;
+        Some(Arc::<WasmResolver>::clone(resolver))
     }
 
     /// Returns the cache files from which the plugins were loaded, or which were written for them.
@@ -131,11 +130,9 @@ impl Runtime {
 
     /// Records for each generator whether it passed the entropy test.
     pub(crate) fn record_conformance(&self) {
-        for plugin in &self.observed {
-            if let Some(credential_type) = &plugin.credential_type {
-                let conforms = plugin.entropy_bits_min.is_some();
-                measure::entropy_conforms(credential_type.as_str(), conforms);
-            }
+        for (credential_type, generator) in &self.generators {
+            let conforms = generator.entropy_bits_min().is_some();
+            measure::entropy_conforms(credential_type.as_str(), conforms);
         }
     }
 }
@@ -184,8 +181,14 @@ impl Generators for Plugins {
 impl PluginStates for Plugins {
     fn states(&self, actor: &Actor) -> Vec<PluginState> {
         let current = self.current();
-        let observed = current.observed.iter();
-        observed.map(|plugin| plugin.state(actor)).collect()
+        let generators = current.generators.iter();
+        let generators = generators.map(|(credential_type, generator)| PluginState {
+            credential_type: Some(credential_type.clone()),
+            ..generator.state(actor)
+        });
+        let resolver = current.resolver.iter();
+        let resolver = resolver.map(|resolver| resolver.state(actor));
+        generators.chain(resolver).collect()
     }
 }
 
@@ -216,8 +219,8 @@ pub(crate) fn engine_for<'a>(
 
 /// A loaded plugin.
 enum Loaded {
-    Generator(CredentialType, Arc<dyn Generator>, ObservedPlugin),
-    Resolver(Arc<dyn Resolver>, ObservedPlugin),
+    Generator(CredentialType, Arc<WasmGenerator>),
+    Resolver(Arc<WasmResolver>),
 }
 
 /// The state shared by all plugins.
@@ -271,18 +274,13 @@ impl<'c> Loader<'c> {
 
     /// Loads all plugins on this number of threads.
     fn load_all(&self, roles: &[Role<'_>], threads: usize) -> Result<Runtime, LoadError> {
-        let (mut generators, mut observed) = (BTreeMap::new(), Vec::new());
-        let mut resolver = None;
+        let (mut generators, mut resolver) = (BTreeMap::new(), None);
         for outcome in self.load_each(roles, threads)? {
             match outcome? {
-                Loaded::Generator(credential_type, generator, plugin) => {
-                    observed.push(plugin);
+                Loaded::Generator(credential_type, generator) => {
                     generators.insert(credential_type, generator);
                 }
-                Loaded::Resolver(loaded, plugin) => {
-                    observed.push(plugin);
-                    resolver = Some(loaded);
-                }
+                Loaded::Resolver(loaded) => resolver = Some(loaded),
             }
         }
         Ok(Runtime {
@@ -294,7 +292,6 @@ impl<'c> Loader<'c> {
                 .as_ref()
                 .map(Cache::used_files)
                 .unwrap_or_default(),
-            observed,
         })
     }
 
@@ -348,14 +345,8 @@ impl<'c> Loader<'c> {
         guest.plugin.random = Arc::clone(&self.random);
         log_loaded(&guest.plugin);
         let breaker = self.breakers.of(&guest.plugin.identity.digest);
-        let observed = ObservedPlugin::new(
-            &guest.plugin,
-            &breaker,
-            Some(credential_type.clone()),
-            guest.description.entropy_bits_min,
-        );
-        let generator = Arc::new(WasmGenerator::new(guest, Arc::clone(&self.lanes), breaker));
-        Ok(Loaded::Generator(credential_type, generator, observed))
+        let generator = WasmGenerator::new(guest, Arc::clone(&self.lanes), breaker);
+        Ok(Loaded::Generator(credential_type, Arc::new(generator)))
     }
 
     /// Refuses a generator that fails the entropy test, or derives its values without permission.
@@ -407,10 +398,8 @@ impl<'c> Loader<'c> {
         let breaker = self.breakers.of(&plugin.identity.digest);
         let guest = ResolverGuest::new(plugin)?;
         guest.plugin.check_settings()?;
-        let observed = ObservedPlugin::new(&guest.plugin, &breaker, None, None);
-        let lanes = Arc::clone(&self.lanes);
-        let resolver = WasmResolver::new(guest, lanes, breaker);
-        Ok(Loaded::Resolver(Arc::new(resolver), observed))
+        let resolver = WasmResolver::new(guest, Arc::clone(&self.lanes), breaker);
+        Ok(Loaded::Resolver(Arc::new(resolver)))
     }
 
     /// Reads, checks, compiles and links a component.

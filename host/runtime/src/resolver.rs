@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use keywright_core::{
     permission::Actor,
     ports::{
-        POINTER_SEGMENTS_MAX, PluginCallError, PluginFaultError, REFERENCE_FIELDS_MAX, Reference,
-        Resolver,
+        POINTER_SEGMENTS_MAX, PluginCallError, PluginFaultError, PluginState, REFERENCE_FIELDS_MAX,
+        Reference, Resolver,
     },
 };
 
@@ -65,6 +65,10 @@ impl WasmResolver {
     }
 }
 
+
+    pub(crate) fn state(&self, actor: &Actor) -> PluginState {
+        self.breaker.state(&self.guest.plugin, actor)
+    }
 #[async_trait]
 impl Resolver for WasmResolver {
     async fn find_references(

@@ -16,7 +16,7 @@ use keywright_core::{
     permission::Actor,
     ports::{
         CertificateIssuer, Generator, GeneratorDescription, HostWork, Input, PluginCallError,
-        Recovered,
+        PluginState, Recovered,
     },
 };
 
@@ -61,6 +61,18 @@ impl WasmGenerator {
             defaults: Arc::default(),
             actor: None,
             is_bulk: false,
+        }
+    }
+
+    /// Returns the random bits in its values that the entropy test confirmed.
+    pub(crate) fn entropy_bits_min(&self) -> Option<u32> {
+        self.guest.description.entropy_bits_min
+    }
+
+    pub(crate) fn state(&self, actor: &Actor) -> PluginState {
+        PluginState {
+            entropy_bits_min: self.entropy_bits_min(),
+            ..self.breaker.state(&self.guest.plugin, actor)
         }
     }
 
