@@ -26,7 +26,6 @@ use crate::{
 };
 
 /// The niceness of the generate lane's threads (POSIX `nice`), so that key generation does not delay read requests.
-#[cfg(target_os = "linux")]
 const GENERATE_NICENESS: i32 = 10;
 
 /// The reserved threads of the generate lane: two flows with long jobs leave one thread to a third flow.
@@ -198,16 +197,12 @@ fn run_job(job: Job) {
 
 fn keep_priority() {}
 
-#[cfg(target_os = "linux")]
 fn lower_priority() {
     // On Linux, the priority is per thread, and this only changes the calling thread's.
     if let Err(cause) = rustix::process::nice(GENERATE_NICENESS) {
         tracing::warn!(%cause, "could not lower the priority of a plugin thread");
     }
 }
-
-#[cfg(not(target_os = "linux"))]
-fn lower_priority() {}
 
 #[cfg(test)]
 mod tests {
@@ -368,7 +363,6 @@ mod tests {
         assert!(!has_run.load(Ordering::SeqCst));
     }
 
-    #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn generate_threads_have_a_lower_priority() {
         let own = || rustix::process::getpriority_process(None).unwrap();
