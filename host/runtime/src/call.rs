@@ -107,6 +107,16 @@ impl Plugin {
         })
     }
 
+    /// Calls the guest while the plugin is being loaded.
+    pub(crate) fn call_to_load<T>(
+        &self,
+        function: &'static str,
+        body: impl FnOnce(&mut Store<CallState>, &Instance) -> wasmtime::Result<T>,
+    ) -> Result<T, PluginRefusedError> {
+        let outcome = self.call(function, 0, None, body);
+        outcome.map_err(|fault| PluginRefusedError::FunctionFailed { function, fault })
+    }
+
     /// Checks the settings against their schema, if the plugin declares one.
     pub(crate) fn check_settings(&self) -> Result<(), PluginRefusedError> {
         let schema = self.settings_schema.as_ref();

@@ -8,9 +8,7 @@ use std::marker::PhantomData;
 
 use wasmtime::{
     Store,
-    component::{
-        ComponentExportIndex, ComponentNamedList, Instance, InstancePre, Lift, Lower, TypedFunc,
-    },
+    component::{ComponentExportIndex, ComponentNamedList, Instance, Lift, Lower, TypedFunc},
 };
 
 use crate::{host::CallState, interfaces::versioned, load_error::PluginRefusedError};
@@ -46,7 +44,6 @@ pub(crate) use functions;
 /// A function exported by a component.
 pub(crate) struct Exported<F> {
     index: ComponentExportIndex,
-    version: &'static str,
     function: PhantomData<F>,
 }
 
@@ -54,48 +51,45 @@ impl<F: Function> Exported<F>
 where
     (F::Result,): ComponentNamedList + Lift,
 {
-    /// Finds the function in this version of its interface; `None` if the component does not export the interface.
+    /// Finds the function in this version of its interface, and checks its type; `None` if the component does not export the
+    /// interface.
     pub(crate) fn find(
-        component: &InstancePre<CallState>,
+        store: &mut Store<CallState>,
+        instance: &Instance,
         version: &'static str,
     ) -> Result<Option<Self>, PluginRefusedError> {
-        let component = component.component();
         let interface = versioned(F::INTERFACE, version);
-        let Some(instance) = component.get_export_index(None, &interface) else {
+        let Some(exported) = instance.get_export_index(&mut *store, None, &interface) else {
             return Ok(None);
         };
-        match component.get_export_index(Some(&instance), F::NAME) {
-            Some(index) => Ok(Some(Self {
-                index,
-                version,
-                function: PhantomData,
-            })),
-            None => Err(PluginRefusedError::ExportDiffers(interface)),
+        let index = instance.get_export_index(&mut *store, Some(&exported), F::NAME);
+        let found = index.map(|index| Self {
+            index,
+            function: PhantomData,
+        });
+        match found {
+            Some(found)
+                if found
+                    .typed::<F::Parameters<'static>>(store, instance)
+                    .is_ok() =>
+            {
+                Ok(Some(found))
+            }
+            _ => Err(PluginRefusedError::ExportDiffers(interface)),
         }
     }
 
-    /// Finds the function in this version of its interface.
+    /// Like [`Self::find`], for an interface that the component must export.
     pub(crate) fn expect(
-        component: &InstancePre<CallState>,
+        store: &mut Store<CallState>,
+        instance: &Instance,
         version: &'static str,
     ) -> Result<Self, PluginRefusedError> {
         let missing = || PluginRefusedError::ExportMissing {
             is_generator: F::INTERFACE.starts_with("keywright:generator/"),
             interface: versioned(F::INTERFACE, version),
         };
-        Self::find(component, version)?.ok_or_else(missing)
-    }
-
-    /// Checks the function's type against its interface.
-    pub(crate) fn check(
-        &self,
-        store: &mut Store<CallState>,
-        instance: &Instance,
-    ) -> Result<(), PluginRefusedError> {
-        let typed = self.typed::<F::Parameters<'static>>(store, instance);
-        typed
-            .map(|_| ())
-            .map_err(|_| PluginRefusedError::ExportDiffers(versioned(F::INTERFACE, self.version)))
+        Self::find(store, instance, version)?.ok_or_else(missing)
     }
 
     /// Calls the function of an instance.

@@ -97,14 +97,6 @@ pub enum PluginRefusedError {
         described: String,
     },
     #[error(
-        "its describe function failed: it {0}; raise its limits if they are too low, or report this to its author"
-    )]
-    DescribeFailed(PluginFaultError),
-    #[error(
-        "its describe-settings function failed: it {0}; raise its limits if they are too low, or report this to its author"
-    )]
-    DescribeSettingsFailed(PluginFaultError),
-    #[error(
         "it uses no random numbers, so anyone who knows its parameters, and its inputs if it has any, can compute its values; \
          if you accept that, set derived = true"
     )]
@@ -138,10 +130,6 @@ pub enum PluginRefusedError {
          its grants"
     )]
     InputsNotGranted,
-    #[error(
-        "its input-parameters function failed: it {0}; raise its limits if they are too low, or report this to its author"
-    )]
-    InputParametersFailed(PluginFaultError),
     #[error("its input-parameters are invalid: {0}; report this to its author")]
     InputParametersMalformed(&'static str),
     #[error(
@@ -185,6 +173,13 @@ pub enum PluginRefusedError {
     InterfaceVersionsMixed {
         versions: String,
         offered: &'static [&'static str],
+    },
+    #[error(
+        "its {function} function failed: it {fault}; raise its limits if they are too low, or report this to its author"
+    )]
+    FunctionFailed {
+        function: &'static str,
+        fault: PluginFaultError,
     },
     #[error(
         "it has an issuer parameter but does not export issued-generator; report this to its author"

@@ -10,6 +10,7 @@ use keywright_core::{
         Reference, Resolver,
     },
 };
+use wasmtime::{Store, component::Instance};
 
 use crate::{
     bindings::exports::keywright::interpolation::{
@@ -19,6 +20,7 @@ use crate::{
     breaker::{Attempt, Breaker},
     call::Plugin,
     exported::{Exported, functions},
+    host::CallState,
     lane::{Flow, Lanes},
     load_error::PluginRefusedError,
     schema::SettingsSchema,
@@ -63,12 +65,12 @@ impl WasmResolver {
             breaker,
         }
     }
-}
-
 
     pub(crate) fn state(&self, actor: &Actor) -> PluginState {
         self.breaker.state(&self.guest.plugin, actor)
     }
+}
+
 #[async_trait]
 impl Resolver for WasmResolver {
     async fn find_references(
@@ -88,22 +90,18 @@ impl Resolver for WasmResolver {
 }
 
 impl ResolverGuest {
-    /// Finds the guest's function and checks its type in a first instance. The caller must check the settings.
+    /// Finds the guest's functions in a first instance. The caller must check the settings.
     pub(crate) fn new(mut plugin: Plugin) -> Result<Self, PluginRefusedError> {
-        let (component, version) = (&plugin.component, plugin.wit_version);
-        let function = match Exported::find(component, version)? {
-            Some(function) => FindReferences::OfAnyType(function),
-            None => FindReferences::OfJson(Exported::expect(component, version)?),
-        };
-        plugin
-            .call("instantiate", 0, None, |store, instance| {
-                Ok(match &function {
-                    FindReferences::OfJson(function) => function.check(store, instance),
-                    FindReferences::OfAnyType(function) => function.check(store, instance),
-                })
-            })
-            .map_err(PluginRefusedError::DescribeFailed)??;
-        plugin.settings_schema = SettingsSchema::of::<DescribeSettings>(&plugin)?;
+        let version = plugin.wit_version;
+        let found = plugin.call("instantiate", 0, None, |store, instance| {
+            Ok(find(store, instance, version))
+        });
+        let (function, settings_descriptor) =
+            found.map_err(|fault| PluginRefusedError::FunctionFailed {
+                function: "describe",
+                fault,
+            })??;
+        plugin.settings_schema = SettingsSchema::of(&plugin, settings_descriptor.as_ref())?;
         Ok(Self { plugin, function })
     }
 
@@ -186,6 +184,19 @@ impl ResolverGuest {
         }
         Ok(found)
     }
+}
+
+/// Finds the functions in an instance of the component.
+fn find(
+    store: &mut Store<CallState>,
+    instance: &Instance,
+    version: &'static str,
+) -> Result<(FindReferences, Option<Exported<DescribeSettings>>), PluginRefusedError> {
+    let function = match Exported::find(store, instance, version)? {
+        Some(function) => FindReferences::OfAnyType(function),
+        None => FindReferences::OfJson(Exported::expect(store, instance, version)?),
+    };
+    Ok((function, Exported::find(store, instance, version)?))
 }
 
 functions! {

@@ -28,6 +28,7 @@ pub(crate) const DESCRIPTOR: &str = "keywright:generator/descriptor";
 /// The exported functions of a generator.
 pub(crate) struct GeneratorExports {
     descriptor: Exported<Describe>,
+    pub(super) settings_descriptor: Option<Exported<DescribeSettings>>,
     pub(super) generate: GenerateFunction,
     pub(super) normalizer: Option<Exported<Normalize>>,
     pub(super) acceptor: Option<Exported<Accept>>,
@@ -46,15 +47,19 @@ pub(super) enum GenerateFunction {
 }
 
 impl GeneratorExports {
-    /// Finds the functions.
-    pub(super) fn find(plugin: &Plugin) -> Result<Self, PluginRefusedError> {
-        let (component, version) = (&plugin.component, plugin.wit_version);
-        let generator = Exported::find(component, version)?.map(GenerateFunction::Generator);
-        let issued = Exported::find(component, version)?.map(GenerateFunction::IssuedGenerator);
-        let derived = match Exported::find(component, version)? {
+    /// Finds the functions in an instance of the component.
+    fn find(
+        store: &mut Store<CallState>,
+        instance: &Instance,
+        version: &'static str,
+    ) -> Result<Self, PluginRefusedError> {
+        let generator = Exported::find(store, instance, version)?.map(GenerateFunction::Generator);
+        let issued =
+            Exported::find(store, instance, version)?.map(GenerateFunction::IssuedGenerator);
+        let derived = match Exported::find(store, instance, version)? {
             Some(generate) => Some(GenerateFunction::DerivedGenerator {
                 generate,
-                input_parameters: Exported::expect(component, version)?,
+                input_parameters: Exported::expect(store, instance, version)?,
             }),
             None => None,
         };
@@ -62,15 +67,16 @@ impl GeneratorExports {
         let generate = match (found.next(), found.next()) {
             (Some(_), Some(_)) => return Err(PluginRefusedError::GeneratorsConflict),
             (Some(function), None) => function,
-            (None, _) => GenerateFunction::Generator(Exported::expect(component, version)?),
+            (None, _) => GenerateFunction::Generator(Exported::expect(store, instance, version)?),
         };
         Ok(Self {
-            descriptor: Exported::expect(component, version)?,
+            descriptor: Exported::expect(store, instance, version)?,
+            settings_descriptor: Exported::find(store, instance, version)?,
             generate,
-            normalizer: Exported::find(component, version)?,
-            acceptor: Exported::find(component, version)?,
-            recoverer: Exported::find(component, version)?,
-            expiry: Exported::find(component, version)?,
+            normalizer: Exported::find(store, instance, version)?,
+            acceptor: Exported::find(store, instance, version)?,
+            recoverer: Exported::find(store, instance, version)?,
+            expiry: Exported::find(store, instance, version)?,
         })
     }
 
@@ -86,48 +92,21 @@ impl GeneratorExports {
             _ => Ok(InputParameters::default()),
         }
     }
-
-    /// Checks the types of all functions against their interfaces.
-    fn check(
-        &self,
-        store: &mut Store<CallState>,
-        instance: &Instance,
-    ) -> Result<(), PluginRefusedError> {
-        match &self.generate {
-            GenerateFunction::Generator(function) => function.check(store, instance)?,
-            GenerateFunction::IssuedGenerator(function) => function.check(store, instance)?,
-            GenerateFunction::DerivedGenerator { generate, .. } => {
-                generate.check(store, instance)?;
-            }
-        }
-        if let Some(normalizer) = &self.normalizer {
-            normalizer.check(store, instance)?;
-        }
-        if let Some(acceptor) = &self.acceptor {
-            acceptor.check(store, instance)?;
-        }
-        if let Some(recoverer) = &self.recoverer {
-            recoverer.check(store, instance)?;
-        }
-        if let Some(expiry) = &self.expiry {
-            expiry.check(store, instance)?;
-        }
-        self.descriptor.check(store, instance)
-    }
 }
 
-/// Calls `describe` after checking the types of all functions.
+/// Finds the functions of a generator, and calls `describe`.
 pub(crate) fn describe(
     plugin: &Plugin,
-    exports: &GeneratorExports,
-) -> Result<descriptor::Description, PluginRefusedError> {
-    let described = plugin.call("describe", 0, None, |store, instance| {
-        match exports.check(store, instance) {
-            Ok(()) => exports.descriptor.call(store, instance, ()).map(Ok),
-            Err(differs) => Ok(Err(differs)),
+) -> Result<(GeneratorExports, descriptor::Description), PluginRefusedError> {
+    plugin.call_to_load("describe", |store, instance| {
+        match GeneratorExports::find(store, instance, plugin.wit_version) {
+            Ok(exports) => {
+                let described = exports.descriptor.call(store, instance, ())?;
+                Ok(Ok((exports, described)))
+            }
+            Err(refused) => Ok(Err(refused)),
         }
-    });
-    described.map_err(PluginRefusedError::DescribeFailed)?
+    })?
 }
 
 functions! {

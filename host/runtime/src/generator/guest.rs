@@ -13,9 +13,7 @@ use serde_json::Value;
 
 use super::{
     description::Description,
-    exports::{
-        DescribeSettings, EXPIRES, GenerateFunction, GeneratorExports, checked_lifetime, describe,
-    },
+    exports::{EXPIRES, GenerateFunction, GeneratorExports, checked_lifetime, describe},
     inputs::{Derivation, InputParameters, PassedInput, input_bytes},
 };
 use crate::{
@@ -61,8 +59,7 @@ impl GeneratorGuest {
         if configured.is_some_and(CredentialType::is_set_only) {
             return Err(PluginRefusedError::CredentialTypeSetOnly);
         }
-        let exports = GeneratorExports::find(&plugin)?;
-        let described = describe(&plugin, &exports)?;
+        let (exports, described) = describe(&plugin)?;
         let credential_type = match configured {
             Some(configured) => configured.clone(),
             None => CredentialType::parse(&described.credential_type)
@@ -79,7 +76,7 @@ impl GeneratorGuest {
             return Err(PluginRefusedError::IssuerNotAccepted);
         }
         let input_parameters = exports.input_parameters(&plugin)?;
-        plugin.settings_schema = SettingsSchema::of::<DescribeSettings>(&plugin)?;
+        plugin.settings_schema = SettingsSchema::of(&plugin, exports.settings_descriptor.as_ref())?;
         let identity = &mut plugin.identity;
         identity.version.clone_from(&description.plugin_version);
         credential_type.as_str().clone_into(&mut identity.name);

@@ -44,22 +44,14 @@ struct Example {
 }
 
 impl InputParameters {
-    /// Calls a guest's `input-parameters` after checking its type.
+    /// Calls a guest's `input-parameters`.
     pub(super) fn of(
         plugin: &Plugin,
         function: &Exported<ListInputParameters>,
     ) -> Result<Self, PluginRefusedError> {
-        let listed =
-            plugin.call(
-                ListInputParameters::NAME,
-                0,
-                None,
-                |store, instance| match function.check(store, instance) {
-                    Ok(()) => function.call(store, instance, ()).map(Ok),
-                    Err(differs) => Ok(Err(differs)),
-                },
-            );
-        let listed = listed.map_err(PluginRefusedError::InputParametersFailed)??;
+        let listed = plugin.call_to_load(ListInputParameters::NAME, |store, instance| {
+            function.call(store, instance, ())
+        })?;
         Self::parse(listed).map_err(PluginRefusedError::InputParametersMalformed)
     }
 

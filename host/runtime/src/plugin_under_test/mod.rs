@@ -211,7 +211,7 @@ impl PluginUnderTest {
                 outcome.map_err(|fault| guest.plugin.faulted(fault).into())
             })?;
             let overhead = quantiles(calls, || {
-                let described = describe(&guest.plugin, &guest.exports);
+                let described = describe(&guest.plugin);
                 described.map(drop).map_err(|refusal| self.refused(refusal))
             })?;
             let call = quantiles(calls, || {

@@ -17,24 +17,23 @@ pub(crate) struct SettingsSchema {
 }
 
 impl SettingsSchema {
-    /// Calls a plugin's function `F` that describes its settings. Returns `None` if the plugin does not export it.
+    /// Calls the function that describes a plugin's settings. Returns `None` if the plugin does not export it.
     ///
     /// # Errors
-    /// If the function has another type or fails, or its result is malformed, exceeds a limit, or is not of type `object`.
-    pub(crate) fn of<F>(plugin: &Plugin) -> Result<Option<Self>, PluginRefusedError>
+    /// If the function fails, or its result is malformed, exceeds a limit, or is not of type `object`.
+    pub(crate) fn of<F>(
+        plugin: &Plugin,
+        function: Option<&Exported<F>>,
+    ) -> Result<Option<Self>, PluginRefusedError>
     where
         F: for<'a> Function<Parameters<'a> = (), Result = String>,
     {
-        let Some(function) = Exported::<F>::find(&plugin.component, plugin.wit_version)? else {
+        let Some(function) = function else {
             return Ok(None);
         };
-        let described = plugin.call(F::NAME, 0, None, |store, instance| {
-            match function.check(store, instance) {
-                Ok(()) => function.call(store, instance, ()).map(Ok),
-                Err(differs) => Ok(Err(differs)),
-            }
-        });
-        let text = described.map_err(PluginRefusedError::DescribeSettingsFailed)??;
+        let text = plugin.call_to_load(F::NAME, |store, instance| {
+            function.call(store, instance, ())
+        })?;
         let parsed = Self::parse(&text).map_err(|malformed| PluginRefusedError::SchemaMalformed {
             which: "settings",
             malformed,
