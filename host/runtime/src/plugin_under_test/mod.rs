@@ -268,21 +268,19 @@ impl PluginUnderTest {
 
     /// Links the component without a check of its settings. A generator is also described.
     fn unchecked(&self) -> Result<(Plugin, Option<InspectedGenerator>), PluginTestError> {
-        let (random, usage) = (Arc::new(SystemRandom), Arc::default());
         if self.is_resolver() {
-            let resolver = self.unchecked_resolver(None, random, &usage)?;
+            let plugin = self.linked(&RESOLVERS, None, Arc::new(SystemRandom), &Arc::default());
+            let resolver = plugin.and_then(ResolverGuest::new);
+            let resolver = resolver.map_err(|refusal| self.refused(refusal))?;
             return Ok((resolver.plugin, None));
         }
-        let guest = self.unchecked_guest(None, random, &usage)?;
-        let (plugin, generator) = inspected(guest);
+        let (plugin, generator) = inspected(self.unchecked_guest()?);
         Ok((plugin, Some(generator)))
     }
 
     /// Describes the generator, without a check of its settings.
     fn described(&self) -> Result<Described, PluginTestError> {
-        let guest = on_calling_thread(|| {
-            self.unchecked_guest(None, Arc::new(SystemRandom), &Arc::default())
-        })??;
+        let guest = on_calling_thread(|| self.unchecked_guest())??;
         let (plugin, generator) = inspected(guest);
         Ok(Described {
             generator,
@@ -293,6 +291,12 @@ impl PluginUnderTest {
         })
     }
 
+    fn unchecked_guest(&self) -> Result<GeneratorGuest, PluginTestError> {
+        let plugin = self.linked(&[DESCRIPTOR], None, Arc::new(SystemRandom), &Arc::default());
+        let guest = plugin.and_then(|plugin| GeneratorGuest::of(plugin, None));
+        guest.map_err(|refusal| self.refused(refusal))
+    }
+
     /// Links the generator and checks its settings. `settings` replace the plugin's settings, if given. `usage` records its
     /// calls.
     fn guest(
@@ -301,20 +305,10 @@ impl PluginUnderTest {
         random: Arc<dyn RandomSource>,
         usage: &Arc<Usage>,
     ) -> Result<GeneratorGuest, PluginTestError> {
-        let guest = self.unchecked_guest(settings, random, usage)?;
-        let checked = guest.plugin.check_settings();
-        checked.map_err(|refusal| self.refused(refusal))?;
-        Ok(guest)
-    }
-
-    fn unchecked_guest(
-        &self,
-        settings: Option<&Map<String, Value>>,
-        random: Arc<dyn RandomSource>,
-        usage: &Arc<Usage>,
-    ) -> Result<GeneratorGuest, PluginTestError> {
-        let plugin = self.linked(&[DESCRIPTOR], settings, random, usage)?;
-        GeneratorGuest::of(plugin, None).map_err(|refusal| self.refused(refusal))
+        let plugin = self.linked(&[DESCRIPTOR], settings, random, usage);
+        let guest = plugin.and_then(|plugin| GeneratorGuest::of(plugin, None));
+        let checked = guest.and_then(|guest| guest.plugin.check_settings().map(|()| guest));
+        checked.map_err(|refusal| self.refused(refusal))
     }
 
     /// Links the resolver, like [`Self::guest`].
@@ -324,20 +318,10 @@ impl PluginUnderTest {
         random: Arc<dyn RandomSource>,
         usage: &Arc<Usage>,
     ) -> Result<ResolverGuest, PluginTestError> {
-        let resolver = self.unchecked_resolver(settings, random, usage)?;
-        let checked = resolver.plugin.check_settings();
-        checked.map_err(|refusal| self.refused(refusal))?;
-        Ok(resolver)
-    }
-
-    fn unchecked_resolver(
-        &self,
-        settings: Option<&Map<String, Value>>,
-        random: Arc<dyn RandomSource>,
-        usage: &Arc<Usage>,
-    ) -> Result<ResolverGuest, PluginTestError> {
-        let plugin = self.linked(&RESOLVERS, settings, random, usage)?;
-        ResolverGuest::new(plugin).map_err(|refusal| self.refused(refusal))
+        let plugin = self.linked(&RESOLVERS, settings, random, usage);
+        let resolver = plugin.and_then(ResolverGuest::new);
+        let checked = resolver.and_then(|guest| guest.plugin.check_settings().map(|()| guest));
+        checked.map_err(|refusal| self.refused(refusal))
     }
 
     fn linked(
@@ -346,17 +330,15 @@ impl PluginUnderTest {
         settings: Option<&Map<String, Value>>,
         random: Arc<dyn RandomSource>,
         usage: &Arc<Usage>,
-    ) -> Result<Plugin, PluginTestError> {
-        let refused = |refusal| self.refused(refusal);
+    ) -> Result<Plugin, PluginRefusedError> {
         let mut config = self.config.clone();
         if let Some(settings) = settings {
             config.settings.clone_from(settings);
         }
         let role = role(&self.name, &config);
-        let checked = CheckedComponent::check(&self.outline, role, interfaces).map_err(refused)?;
+        let checked = CheckedComponent::check(&self.outline, role, interfaces)?;
         let digest = self.digest.clone();
-        let linked = link(&self.engine, &self.component, digest, checked, random);
-        let mut plugin = linked.map_err(refused)?;
+        let mut plugin = link(&self.engine, &self.component, digest, checked, random)?;
         plugin.notes.clone_from(&self.notes);
         plugin.usage = Arc::clone(usage);
         Ok(plugin)
