@@ -92,10 +92,20 @@ impl GeneratorExports {
             _ => Ok(InputParameters::default()),
         }
     }
+
+    /// Calls `describe` again.
+    pub(crate) fn describe(
+        &self,
+        plugin: &Plugin,
+    ) -> Result<descriptor::Description, PluginRefusedError> {
+        plugin.call_to_load("describe", |store, instance| {
+            self.descriptor.call(store, instance, ())
+        })
+    }
 }
 
 /// Finds the functions of a generator, and calls `describe`.
-pub(crate) fn describe(
+pub(super) fn describe(
     plugin: &Plugin,
 ) -> Result<(GeneratorExports, descriptor::Description), PluginRefusedError> {
     plugin.call_to_load("describe", |store, instance| {

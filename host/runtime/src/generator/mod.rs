@@ -21,8 +21,8 @@ use keywright_core::{
 };
 
 pub(crate) use entropy_test::{entropy_report, unlogged};
+pub(crate) use exports::DESCRIPTOR;
 use exports::EXPIRES;
-pub(crate) use exports::{DESCRIPTOR, describe};
 pub(crate) use guest::GeneratorGuest;
 use guest::{ACCEPT, NORMALIZE, RECOVER};
 pub(crate) use inputs::InputParameters;

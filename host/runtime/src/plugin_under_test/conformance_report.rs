@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     conformance::{Effort, EntropyReport, RepeatableRandom},
-    generator::{GeneratorGuest, TestInputs, describe, entropy_report},
+    generator::{GeneratorGuest, TestInputs, entropy_report},
     host::{RandomSource, SystemRandom, TestIssuers},
     load_error::PluginRefusedError,
     measure::Usage,
@@ -249,11 +249,11 @@ impl PluginUnderTest {
 }
 
 fn describes(guest: &GeneratorGuest) -> Result<(), String> {
-    let described = || match describe(&guest.plugin) {
-        Ok((_, description)) => Ok(format!("{description:?}")),
-        Err(refusal) => Err(refusal.to_string()),
+    let described = || {
+        let described = guest.exports.describe(&guest.plugin);
+        described.map_err(|refusal| refusal.to_string())
     };
-    let is_same = described()? == described()?;
+    let is_same = format!("{:?}", described()?) == format!("{:?}", described()?);
     is_same
         .then_some(())
         .ok_or_else(|| "two descriptions differ".to_owned())

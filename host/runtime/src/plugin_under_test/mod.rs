@@ -35,7 +35,7 @@ use crate::{
     component::{CheckedComponent, Role, checked_digest, link},
     config::{Compiler, ComponentSource, Grant, Limits, PluginConfig},
     engine::CALLING_THREAD_STACK_BYTES,
-    generator::{DESCRIPTOR, GeneratorGuest, TestInputs, describe},
+    generator::{DESCRIPTOR, GeneratorGuest, TestInputs},
     host::{NoteReader, RandomSource, SystemRandom, TestIssuers},
     interfaces::{exports_any, grants_needed, named_versions},
     load::engine_for,
@@ -211,7 +211,7 @@ impl PluginUnderTest {
                 outcome.map_err(|fault| guest.plugin.faulted(fault).into())
             })?;
             let overhead = quantiles(calls, || {
-                let described = describe(&guest.plugin);
+                let described = guest.exports.describe(&guest.plugin);
                 described.map(drop).map_err(|refusal| self.refused(refusal))
             })?;
             let call = quantiles(calls, || {
