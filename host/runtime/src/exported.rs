@@ -67,16 +67,12 @@ where
             index,
             function: PhantomData,
         });
-        match found {
-            Some(found)
-                if found
-                    .typed::<F::Parameters<'static>>(store, instance)
-                    .is_ok() =>
-            {
-                Ok(Some(found))
-            }
-            _ => Err(PluginRefusedError::ExportDiffers(interface)),
-        }
+        let found = found.filter(|found| {
+            let typed = found.typed::<F::Parameters<'static>>(store, instance);
+            typed.is_ok()
+        });
+        let differs = || PluginRefusedError::ExportDiffers(interface);
+        found.map(Some).ok_or_else(differs)
     }
 
     /// Like [`Self::find`], for an interface that the component must export.
