@@ -113,9 +113,14 @@ pub(crate) async fn open_to_read(
 /// Opens an existing file with any schema, without changing it.
 pub(crate) async fn open_file(options: &SqliteOptions) -> Result<Connections, DatabaseOpenError> {
     let path = &options.path;
-    let exists = path.try_exists();
-    if !exists.map_err(|source| not_opened(path, source))? {
-        return Err(DatabaseOpenError::FileAbsent(path.clone()));
+    match fs::metadata(path) {
+        Ok(found) if found.is_file() => {}
+        // Opening a named pipe could block forever.
+        Ok(_) => return Err(not_opened(path, "it is not a regular file")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(DatabaseOpenError::FileAbsent(path.clone()));
+        }
+        Err(source) => return Err(not_opened(path, source)),
     }
     // Callers read the file only once, from beginning to end.
     let settings = SqliteSettings {
@@ -239,7 +244,7 @@ fn require_creatable(options: &SqliteOptions) -> Result<(), DatabaseOpenError> {
     let marker = marker(path);
     let was_created = exists(&marker);
     let has_content = match fs::metadata(path) {
-        Ok(metadata) => metadata.len() > 0,
+        Ok(metadata) if metadata.is_file() => metadata.len() > 0,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let log = with_suffix(path, "-wal");
             if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
@@ -249,7 +254,7 @@ fn require_creatable(options: &SqliteOptions) -> Result<(), DatabaseOpenError> {
             false
         }
         // Opening the file reports this error.
-        Err(_) => true,
+        Ok(_) | Err(_) => true,
     };
     if has_content {
         return Ok(());

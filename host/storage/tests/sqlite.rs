@@ -8,6 +8,7 @@ mod storage;
 
 use std::{
     os::unix::fs::PermissionsExt,
+    process::Command,
     sync::{Arc, Barrier},
     thread,
     time::Duration,
@@ -17,7 +18,7 @@ use keywright_core::ports::{
     AppendCondition, Appended, CheckRepository, CredentialRepository, RepositoryError,
     SequenceRange,
 };
-use keywright_storage::Database;
+use keywright_storage::{Database, DatabaseOptions};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -48,6 +49,21 @@ async fn closing_a_database_is_not_mistaken_for_moving_its_files() {
     // Longer than the interval of the checks.
     tokio::time::sleep(Duration::from_millis(600)).await;
     assert!(fixture.database.is_in_place());
+}
+
+#[tokio::test]
+async fn a_named_pipe_is_not_opened_as_a_database() {
+    let location = Location::new();
+    let DatabaseOptions::Sqlite(options) = location.options() else {
+        unreachable!("these tests are on SQLite")
+    };
+    let made = Command::new("mkfifo").arg(&options.path).status().unwrap();
+    assert!(made.success());
+    let identifiers = Arc::new(CountingIdentifiers::default());
+    let opened = Database::open(&location.options(), identifiers).await;
+    let error = opened.err().unwrap();
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert_eq!(cause, "it is not a regular file", "{error}");
 }
 
 #[test]

@@ -1,5 +1,4 @@
 use std::{
-    fs,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -15,7 +14,11 @@ use keywright_core::ports::Clock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
-use super::{findings::Findings, source::Section, values::Number};
+use super::{
+    findings::Findings,
+    source::{Section, read_text},
+    values::Number,
+};
 use crate::{
     process,
     started::{StartupContext, StartupError},
@@ -230,7 +233,7 @@ impl StaticKeyConfig {
         clock: Arc<dyn Clock>,
     ) -> Result<TokenVerifier, StartupError> {
         let path = &self.public_key;
-        let read = fs::read_to_string(path);
+        let read = read_text(path);
         let public_key_pem = read.on_file("reading the token verification key", path)?;
         let key = StaticKey {
             public_key_pem: &public_key_pem,

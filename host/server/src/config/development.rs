@@ -1,6 +1,6 @@
 //! The identity provider for development.
 
-use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use keywright_api::development_identity::{
     DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser,
@@ -10,7 +10,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    authentication::AuthenticationConfig, findings::Findings, source::Section, values::Number,
+    authentication::AuthenticationConfig,
+    findings::Findings,
+    source::{Section, read_text},
+    values::Number,
 };
 use crate::{
     process,
@@ -94,7 +97,7 @@ impl DevelopmentConfig {
         authentication: &AuthenticationConfig,
         clock: Arc<dyn Clock>,
     ) -> Result<DevelopmentIdentity, StartupError> {
-        let signing_key = fs::read_to_string(&self.signing_key)
+        let signing_key = read_text(&self.signing_key)
             .on_file("reading the token signing key", &self.signing_key)?;
         let issuer = authentication.url.clone().ok_or_else(|| {
             StartupError::new(

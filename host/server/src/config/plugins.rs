@@ -1,7 +1,7 @@
 //! Plugins, with their components, required signatures and grants, and the registries of components.
 
 use std::{
-    fmt, fs,
+    fmt,
     path::{Path, PathBuf},
 };
 
@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use super::{
     findings::Findings,
-    source::Section,
+    source::{Section, read_text},
     values::{Number, SecretSource},
 };
 use crate::{
@@ -119,7 +119,7 @@ impl SignatureConfig {
 
 fn cosign_key(file: &Path) -> Result<SignatureKey, StartupError> {
     let doing = "cosign_public_key: reading";
-    let pem = fs::read_to_string(file).on_file(doing, file)?;
+    let pem = read_text(file).on_file(doing, file)?;
     CosignKey::read(&pem)
         .map(SignatureKey::Cosign)
         .on_file(doing, file)

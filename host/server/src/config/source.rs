@@ -29,8 +29,17 @@ pub(crate) trait Section {
     }
 }
 
+/// Refuses a named pipe or a device. Reading it could block forever, and so would all later reloads.
+pub(crate) fn require_regular(path: &Path) -> io::Result<()> {
+    if fs::metadata(path)?.is_file() {
+        return Ok(());
+    }
+    Err(io::Error::other("it is not a regular file"))
+}
+
 /// Reads a text file.
 pub(super) fn read_text(path: &Path) -> io::Result<String> {
+    require_regular(path)?;
     fs::read_to_string(path).map_err(|cause| match cause.kind() {
         io::ErrorKind::InvalidData => io::Error::new(cause.kind(), "the file is not UTF-8"),
         _ => cause,
@@ -179,3 +188,20 @@ const VARIABLE_DEPTH_MAX: usize = 64;
 
 /// The prefix of the client's variables, after `KEYWRIGHT_`. No section's name may start with it.
 const CLIENT_PREFIX: &str = "client_";
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_named_pipe_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        let refused = read_text(&pipe).unwrap_err();
+        assert_eq!(refused.to_string(), "it is not a regular file");
+    }
+}

@@ -22,7 +22,7 @@ use webpki::{
 use zeroize::Zeroizing;
 
 use crate::{
-    config::TlsConfig,
+    config::{TlsConfig, require_regular},
     started::{StartupContext, StartupError},
 };
 
@@ -32,7 +32,7 @@ pub(crate) fn read_certificates(
     path: &Path,
 ) -> Result<Vec<CertificateDer<'static>>, StartupError> {
     let doing = format!("reading {what}");
-    require_regular(&doing, path)?;
+    require_regular(path).on_file(&doing, path)?;
     let refused = |cause| file_refused(&doing, path, cause);
     let certificates: Vec<_> = CertificateDer::pem_file_iter(path)
         .map_err(refused)?
@@ -53,7 +53,7 @@ pub(crate) fn read_private_key(path: &Path) -> Result<PrivateKeyDer<'static>, St
         pem.is_ok_and(|pem| pem.contains("ENCRYPTED"))
     };
     let doing = "reading the TLS private key";
-    require_regular(doing, path)?;
+    require_regular(path).on_file(doing, path)?;
     PrivateKeyDer::from_pem_file(path).map_err(|cause| match cause {
         _ if is_encrypted() => StartupError::new(format!(
             "the private key in {} is encrypted; store it without a passphrase",
@@ -64,14 +64,6 @@ pub(crate) fn read_private_key(path: &Path) -> Result<PrivateKeyDer<'static>, St
         }
         cause => file_refused(doing, path, cause),
     })
-}
-
-/// Refuses a named pipe or a device. Reading it could block forever, and so would all later reloads.
-fn require_regular(doing: &str, path: &Path) -> Result<(), StartupError> {
-    if fs::metadata(path).on_file(doing, path)?.is_file() {
-        return Ok(());
-    }
-    Err(StartupError::file(doing, path, "it is not a regular file"))
 }
 
 fn file_refused(doing: &str, path: &Path, cause: pem::Error) -> StartupError {
