@@ -175,6 +175,27 @@ async fn full_scrape() -> Scrape {
         .await
 }
 
+#[tokio::test]
+async fn the_last_reload_of_each_part_is_measured() {
+    let options = Options::default().watched();
+    let server = Server::start_with(&options).await;
+    let measured = async || {
+        let scrape = server.scrape().await;
+        ["tls", "plugins"].map(|part| {
+            let succeeded = scrape.sum("keywright_reload_succeeded", &[("part", part)]);
+            succeeded.unwrap() > 0.5
+        })
+    };
+    assert_eq!(measured().await, [true, true]);
+    let broken = options
+        .clone()
+        .extra("[generators.absent]\ncomponent = \"absent.wasm\"\n");
+    server.reload_plugins(&broken).await;
+    assert_eq!(measured().await, [true, false]);
+    server.reload_plugins(&options).await;
+    assert_eq!(measured().await, [true, true]);
+}
+
 /// Sends a request without a token, which is refused.
 async fn without_token(server: &Server) {
     let request = server.request(Method::GET, "/version");

@@ -29,6 +29,7 @@ use crate::{
         ComponentLocation, Config, EncryptionConfig, PluginConfig, RegistryConfig, SignatureConfig,
     },
     keys::{self, SharedKeyRing},
+    measurements,
     plugin_cache::{InUse, remove_unused},
     process::{compiler, hangup_signal},
     started::{StartupContext, StartupError},
@@ -104,7 +105,9 @@ async fn replace(
     file: PathBuf,
     cache_keys: Arc<CacheKeys>,
 ) -> Option<InUse> {
-    match load_configured(&file, cache_keys).await {
+    let loaded = load_configured(&file, cache_keys).await;
+    measurements::reloaded("plugins", loaded.is_ok());
+    match loaded {
         Ok((runtime, in_use)) => {
             plugins.replace(runtime);
             tracing::info!("reloaded the plugins: new calls use them");

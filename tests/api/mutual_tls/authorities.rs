@@ -292,6 +292,9 @@ async fn a_mismatched_key_leaves_key_and_certificate_unchanged() {
         let mut connection = Caller::new(None, VERSIONS[1]).connect(&server);
         connection.get("/health", None).unwrap().expect(200);
     }
+    let scrape = server.scrape().await;
+    let succeeded = scrape.sum("keywright_reload_succeeded", &[("part", "tls")]);
+    assert_eq!(succeeded, Some(0.0));
     for key in [one.key, other.key] {
         let secret = key.lines().nth(1).unwrap();
         assert!(!server.log().contains(secret));
@@ -305,6 +308,7 @@ async fn server_with_own_files() -> Server {
         fs::copy(key_file(name), directory.path().join(name)).unwrap();
     }
     let options = Options::default()
+        .watched()
         .environment("KEYWRIGHT_SERVER__TLS__CERTIFICATE", "server.pem")
         .environment("KEYWRIGHT_SERVER__TLS__PRIVATE_KEY", "server-key.pem");
     Server::start_in(directory, &options).await

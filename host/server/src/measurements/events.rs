@@ -85,18 +85,26 @@ pub(crate) fn rotation_versions_remain(count: u64) {
     gauge!(ROTATION_VERSIONS_REMAINING).set(gauge_value(count));
 }
 
+/// Records the outcome of a reload at SIGHUP. The part is `tls` or `plugins`.
+pub(crate) fn reloaded(part: &'static str, has_succeeded: bool) {
+    gauge!(RELOAD_SUCCEEDED, "part" => part).set(if has_succeeded { 1.0 } else { 0.0 });
+}
+
 /// Converts a number to a gauge value, at most `u32::MAX`.
 pub(super) fn gauge_value(number: impl TryInto<u32>) -> f64 {
     f64::from(number.try_into().unwrap_or(u32::MAX))
 }
 
-/// Registers the descriptions of these metrics, and the initial values of rotation.
+/// Registers the descriptions of these metrics, and the initial values of rotation and reloads.
 pub(super) fn describe_metrics() {
     register_descriptions();
     for outcome in ["rotated", "failed"] {
         counter!(ROTATION_VERSIONS, "outcome" => outcome).increment(0);
     }
     gauge!(ROTATION_VERSIONS_REMAINING).set(0);
+    for part in ["tls", "plugins"] {
+        reloaded(part, true);
+    }
 }
 
 metrics! {
@@ -110,6 +118,8 @@ metrics! {
         "Whether retention trusts the clock: 0 while nothing is deleted by age because the clock has jumped.";
     describe_gauge RETENTION_LAST_RUN = "keywright_retention_last_run_timestamp_seconds",
         "Unix time at which this server last completed a retention run. If several servers share a database, use the largest value.";
+    describe_gauge RELOAD_SUCCEEDED = "keywright_reload_succeeded",
+        "Whether the last reload succeeded: 0 while the server uses the previous TLS files or plugins.";
     describe_counter ROTATION_VERSIONS = "keywright_key_rotation_versions_total",
         "Credential versions that this server tried to re-encrypt with the active key, by outcome.";
     describe_gauge ROTATION_VERSIONS_REMAINING = "keywright_key_rotation_versions_remaining",

@@ -45,7 +45,7 @@ use self::events::gauge_value;
 use crate::{config::ManagementConfig, started::StartupError};
 
 pub(crate) use self::events::{
-    RetentionOutcome, handshake_failed, retention_clock_checked, retention_run,
+    RetentionOutcome, handshake_failed, reloaded, retention_clock_checked, retention_run,
     retention_versions_deleted, rotation_batch_done, rotation_versions_remain,
 };
 

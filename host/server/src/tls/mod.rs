@@ -35,7 +35,7 @@ use self::certificates::{
 };
 use crate::{
     config::TlsConfig,
-    process,
+    measurements, process,
     started::{StartupContext, StartupError},
 };
 
@@ -177,7 +177,9 @@ impl Tls {
     }
 
     fn reload(&self) {
-        match read(&self.files) {
+        let reloaded = read(&self.files);
+        measurements::reloaded("tls", reloaded.is_ok());
+        match reloaded {
             Ok(reloaded) => {
                 self.current.send_if_modified(|current| {
                     let are_changed = !current.trusts_same_clients(&reloaded);
