@@ -357,7 +357,7 @@ fn credentials_deleted_during_an_export_are_counted() {
     file.assert_lacks("/b");
     let piped = without_b(ABSENT, &["/a", "/c"]).shell().run("export");
     let piped = piped.expect(0);
-    let counts = "Exported 2 credentials, 0 failed, 1 deleted during the export.";
+    let counts = "Exported 2 credentials, 0 failed, 1 deleted or hidden during the export.";
     piped.errors.assert_contains(counts);
     // The server does not reveal which.
     let reason = "Skipped /b: it was deleted, or your permission was removed, during the export.";

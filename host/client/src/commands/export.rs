@@ -27,8 +27,8 @@ use crate::{
 /// certificate; otherwise `ca` contains the CA certificate. The values are not encrypted.
 ///
 /// An export is not a snapshot: a credential that changes during the export may be exported before or after its change, and a
-/// credential that is deleted is omitted and counted. Like `find`, an export silently omits certificates whose only version is
-/// transitional. The exit status is 3 if any other credential is missing from the file.
+/// credential that is deleted or hidden from you during the export is omitted and counted. Like `find`, an export silently
+/// omits certificates whose only version is transitional. The exit status is 3 if any other credential is missing from the file.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub struct Export {
@@ -235,7 +235,10 @@ struct Summary {
 impl Summary {
     fn report(&self) {
         let others = [
-            ("deleted during the export", self.deleted_meanwhile),
+            (
+                "deleted or hidden during the export",
+                self.deleted_meanwhile,
+            ),
             ("without ca_name", self.without_ca_name),
         ];
         output::note_counts("Exported", self.exported, self.failed, &others);
@@ -245,7 +248,11 @@ impl Summary {
         let counts = [
             ("exported", self.exported, true),
             ("failed", self.failed, true),
-            ("deleted during export", self.deleted_meanwhile, false),
+            (
+                "deleted or hidden during export",
+                self.deleted_meanwhile,
+                false,
+            ),
             ("without ca_name", self.without_ca_name, false),
         ];
         let shown = counts
