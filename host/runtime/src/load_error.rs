@@ -182,6 +182,10 @@ pub enum PluginRefusedError {
         fault: PluginFaultError,
     },
     #[error(
+        "instantiating it failed: it {0}; raise its limits if they are too low, or report this to its author"
+    )]
+    InstantiationFailed(PluginFaultError),
+    #[error(
         "it has an issuer parameter but does not export issued-generator; report this to its author"
     )]
     IssuerNotAccepted,

@@ -97,10 +97,7 @@ impl ResolverGuest {
             Ok(find(store, instance, version))
         });
         let (function, settings_descriptor) =
-            found.map_err(|fault| PluginRefusedError::FunctionFailed {
-                function: "describe",
-                fault,
-            })??;
+            found.map_err(PluginRefusedError::InstantiationFailed)??;
         plugin.settings_schema = SettingsSchema::of(&plugin, settings_descriptor.as_ref())?;
         Ok(Self { plugin, function })
     }
