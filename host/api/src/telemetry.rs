@@ -35,7 +35,7 @@ pub(crate) fn log_response(
             http.method = method,
             http.route = route.unwrap_or("unknown"),
             http.status = status.as_u16(),
-            duration_ms = duration.as_secs_f64() * 1_000.0,
+            duration_ms = (duration.as_secs_f64() * 1_000_000.0).round() / 1_000.0,
         },
         "responded"
     );

@@ -89,7 +89,7 @@ impl Plugin {
             plugin.name = self.identity.name,
             plugin.digest = self.identity.digest,
             function,
-            duration_ms = begun.elapsed().as_secs_f64() * 1_000.0,
+            duration_ms = (begun.elapsed().as_secs_f64() * 1_000_000.0).round() / 1_000.0,
             outcome = if outcome.is_ok() {
                 "returned"
             } else {
