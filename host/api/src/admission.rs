@@ -27,9 +27,9 @@ use keywright_core::{UseCaseError, permission::Actor, response_memory::ResponseR
 use parking_lot::Mutex;
 
 use crate::{
-    measure::{ACTOR_RATE, ACTOR_REQUESTS, REQUESTS_IN_TOTAL, request_refused},
     request::OriginalTarget,
     response::{ApiError, Held, HeldBody},
+    telemetry::{ACTOR_RATE, ACTOR_REQUESTS, REQUESTS_IN_TOTAL, request_refused},
 };
 
 /// Limits on requests.

@@ -4,16 +4,15 @@
 //! [`management_router`] creates the service for monitoring. Each endpoint is declared in one file below `routes/`: its
 //! route (method, path, access, audit action, description), its request and response, and its handler. Other modules:
 //!
-//! - `request/` parses bodies and queries, so that unknown, missing and malformed fields each get the status that clients
+//! - `request/` normalizes paths, and parses queries and bodies, so that unknown, missing and malformed fields each get the status that clients
 //!   expect;
 //! - `response/` renders versions, and contains the only mapping of failures to statuses and bodies;
 //! - `description/` generates the API description from the routes, and the page that shows it;
 //! - [`authentication`] authenticates callers; [`development_identity`] is an identity provider for development;
 //! - [`UserInterface`] is a user interface for browsers, whose requests pass through the same pipeline;
 //! - [`audit`] records which caller accessed which resource;
-//! - `request/path.rs` normalizes paths, before any decision depends on them; `routes/management.rs` is read-only mode, and
-//!   `admission.rs` limits requests;
-//! - `telemetry.rs` logs each request and sets the header fields of every response; `measure.rs` records metrics.
+//! - `routes/management.rs` is read-only mode, and `admission.rs` limits requests;
+//! - `telemetry.rs` logs each request and records metrics.
 //!
 //! To add an endpoint, write its file, and add its route to the list in `router.rs`. If the endpoint maps a failure to a
 //! different status than other endpoints, add a variant to `response::Endpoint`. Tests require a request to each route.
@@ -25,7 +24,6 @@ pub mod authentication;
 mod description;
 pub mod development_identity;
 mod interface;
-mod measure;
 mod pipeline;
 mod request;
 mod response;
@@ -43,7 +41,6 @@ pub use axum::response::Response;
 pub use interface::{
     InterfaceAccess, InterfaceRoute, RefusedRequest, UserInterface, status_and_message,
 };
-pub use measure::{REQUEST_DURATION, describe_metrics};
 pub use pipeline::Pipeline;
 pub use response::{FRAME_BYTES_MAX, Held, HeldBody, error_chain};
 pub use route::{Access, BoundHandler, Route};
@@ -52,4 +49,4 @@ pub use routes::{
     health::HealthCheck,
     management::{ReadOnlyMode, ServerMode},
 };
-pub use telemetry::ACCESS_LOG;
+pub use telemetry::{ACCESS_LOG, REQUEST_DURATION, describe_metrics};

@@ -6,8 +6,11 @@ use axum::{
     body::{Body, Bytes, HttpBody},
     extract::Request,
     http::{
-        HeaderName, HeaderValue, Method, StatusCode,
-        header::{ALLOW, CONTENT_LENGTH},
+        HeaderMap, HeaderName, HeaderValue, Method, StatusCode,
+        header::{
+            ALLOW, CACHE_CONTROL, CONTENT_LENGTH, PRAGMA, SERVER, STRICT_TRANSPORT_SECURITY,
+            X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+        },
     },
     response::{IntoResponse, Response},
 };
@@ -22,12 +25,11 @@ use crate::{
     audit::{AuditedRequest, source},
     authentication::authenticate,
     interface::{authorize, with_page},
-    measure::{RequestsInProgress, known_method},
     request::with_normal_path,
     response::ApiError,
     route::{RequestContext, RouteTable},
     router::{no_such_path, route_table},
-    telemetry::{log_response, or_panicked, set_headers_of_every_response},
+    telemetry::{RequestsInProgress, known_method, log_response, or_panicked},
 };
 
 /// The whole service, which responds to the requests of all connections.
@@ -221,3 +223,27 @@ fn with_content_length(mut response: Response, is_head: bool) -> Response {
     }
     response
 }
+
+/// Sets the header fields of every response: the request's id, the product, and fields that restrict caches and browsers.
+fn set_headers_of_every_response(headers: &mut HeaderMap, id: &str) {
+    for (name, value) in EVERY_RESPONSE {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    if let Ok(id) = HeaderValue::from_str(id) {
+        headers.insert(REQUEST_ID, id);
+    }
+}
+
+/// The response header that carries the request's id.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The header fields of every response, except the request's id.
+const EVERY_RESPONSE: [(HeaderName, &str); 6] = [
+    (CACHE_CONTROL, "no-store"),
+    (PRAGMA, "no-cache"),
+    (SERVER, concat!("keywright/", env!("CARGO_PKG_VERSION"))),
+    // A year. Without `includeSubDomains`, because other servers may serve the subdomains.
+    (STRICT_TRANSPORT_SECURITY, "max-age=31536000"),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (X_FRAME_OPTIONS, "DENY"),
+];

@@ -12,8 +12,8 @@ use keywright_core::{authorization::Caller, permission::Operation};
 use uuid::Uuid;
 
 use crate::{
-    Api, Connection, authentication::TokenError, description::Description,
-    measure::RouteMeasurements, response::ApiError,
+    Api, Connection, authentication::TokenError, description::Description, response::ApiError,
+    telemetry::RouteMeasurements,
 };
 
 /// One method on one path, with its handler, required access and description.

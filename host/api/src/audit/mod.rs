@@ -16,27 +16,37 @@
 //! the server.
 
 mod event;
-mod request;
 mod retention;
 mod trail;
 mod writer;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    iter,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
 use axum::{
     extract::Request,
-    http::StatusCode,
+    http::{HeaderMap, Method, StatusCode, Uri},
     response::{IntoResponse, Response},
 };
-use keywright_core::authorization::Caller;
+use chrono::{DateTime, Utc};
+use keywright_core::{
+    authorization::{AccessedResource, Account, Authentication, Caller},
+    permission::{Actor, Operation, Operations},
+};
+use serde_json::{Value, json};
+use uuid::Uuid;
 
 pub use event::AuditFormat;
-pub(crate) use request::{granted, source};
 pub use trail::{AuditSettings, AuditTrail, OnAuditFailure};
 pub use writer::{AppendError, AuditSink};
 
 use crate::{request::OriginalTarget, response::ApiError, route::RequestContext};
-use request::{RequestFacts, lines, logged_target};
+use event::{Event, push_line};
 use writer::UnwrittenError;
 
 /// The second actions of endpoints with two actions. The route declares the first.
@@ -179,6 +189,215 @@ impl Drop for Pending {
     }
 }
 
+/// The properties of a request before it is handled.
+struct RequestFacts {
+    time: DateTime<Utc>,
+    request_id: Option<Uuid>,
+    method: Method,
+    /// The path and query, truncated to their limit.
+    request: String,
+    source: Option<IpAddr>,
+    peer: Option<SocketAddr>,
+    action: &'static str,
+}
+
+/// Returns the lines for a completed request, and their number: one per accessed resource, or one for the request itself.
+fn lines(
+    facts: &RequestFacts,
+    caller: &Caller,
+    status: u16,
+    settings: &AuditSettings,
+) -> (Vec<u8>, u64) {
+    let Account { action, details } = caller.trail().account();
+    let (authentication, subject) = match caller.authentication() {
+        Authentication::ClientCertificate { subject } => ("mutual_tls", subject),
+        Authentication::Token { subject } => ("uaa", subject),
+    };
+    let details = details.map(bounded);
+    let subject = truncated(subject, TEXT_BYTES_MAX);
+    let method = truncated(facts.method.as_str(), METHOD_BYTES_MAX);
+    let mut lines = Vec::with_capacity(LINE_BYTES);
+    let mut push = |accessed: Option<&AccessedResource>, address_bytes_max: usize| {
+        let name = accessed
+            .map(|accessed| truncated(&accessed.name, TEXT_BYTES_MAX))
+            .filter(|name| !name.is_empty());
+        let request = truncated(&facts.request, address_bytes_max);
+        let of_resource = details_of(accessed);
+        let event = Event {
+            time: facts.time.timestamp_millis(),
+            request_id: facts.request_id,
+            actor: caller.actor().as_str(),
+            subject: &subject,
+            authentication,
+            method: Some(&method),
+            request: Some(&request),
+            status,
+            source: facts.source,
+            peer: facts.peer,
+            destination: &settings.host,
+            action: action.unwrap_or(facts.action),
+            operation: accessed.map(|accessed| accessed.operation.as_str()),
+            resource_name: name.as_deref(),
+            resource_id: accessed.and_then(|accessed| accessed.resource_id),
+            version_id: accessed.and_then(|accessed| accessed.version_id),
+            request_details: of_resource.as_ref().or(details.as_ref()),
+        };
+        push_line(&mut lines, &event, settings.format);
+    };
+    let accessed = caller.trail().accessed();
+    if accessed.is_empty() {
+        push(None, ADDRESS_BYTES_MAX);
+    }
+    let address_bytes_max = iter::once(ADDRESS_BYTES_MAX).chain(iter::repeat(REPEATED_BYTES_MAX));
+    for (resource, address_bytes_max) in accessed.iter().zip(address_bytes_max) {
+        push(Some(resource), address_bytes_max);
+    }
+    let count = accessed.len().max(1);
+    (lines, u64::try_from(count).unwrap_or(u64::MAX))
+}
+
+/// Returns the details of one resource: the actor and operations of a permission, or that the response contained the value of
+/// a version. Each resource has its own event, so details are never truncated: an actor has at most 255 characters, and there
+/// are five operations.
+fn details_of(accessed: Option<&AccessedResource>) -> Option<Value> {
+    let accessed = accessed?;
+    if accessed.is_value_disclosed {
+        return Some(json!({"existing_value_disclosed": true}));
+    }
+    let granted_to = accessed.granted.as_ref()?;
+    Some(granted(&granted_to.actor, granted_to.operations))
+}
+
+/// Returns the details of a permission; operations are omitted if unknown.
+pub(crate) fn granted(actor: &Actor, operations: Option<Operations>) -> Value {
+    let actor = actor.as_str();
+    let Some(operations) = operations else {
+        return json!({"actor": actor});
+    };
+    let operations: Vec<_> = operations.iter().map(Operation::as_str).collect();
+    json!({"actor": actor, "operations": operations})
+}
+
+fn bounded(details: Value) -> Value {
+    if details.to_string().len() <= DETAILS_BYTES_MAX {
+        details
+    } else {
+        json!({"omitted": format!("longer than {DETAILS_BYTES_MAX} bytes")})
+    }
+}
+
+/// Returns the path and query, truncated to their limit. Only known query parameters are included: others could be a token or
+/// a value sent by mistake, which must not be stored for years.
+fn logged_target(uri: &Uri) -> String {
+    let mut text = uri.path().to_owned();
+    for (index, pair) in uri.query().into_iter().flat_map(pairs).enumerate() {
+        text.push(if index == 0 { '?' } else { '&' });
+        text.push_str(if is_known(pair) { pair } else { OMITTED });
+        if text.len() > REQUEST_BYTES_MAX {
+            break;
+        }
+    }
+    match truncated(&text, REQUEST_BYTES_MAX) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(truncated) => truncated,
+    }
+}
+
+fn pairs(query: &str) -> impl Iterator<Item = &str> {
+    query.split('&').filter(|pair| !pair.is_empty())
+}
+
+fn is_known(pair: &str) -> bool {
+    form_urlencoded::parse(pair.as_bytes())
+        .next()
+        .is_some_and(|(name, _)| PARAMETERS.contains(&name.as_ref()))
+}
+
+/// Returns the source address of a request: the peer, or the address that a trusted proxy forwards.
+///
+/// Each proxy appends its peer's address to the header. So the header is read from the end, up to the first address that is not
+/// a trusted proxy. Earlier addresses may come from the caller, and are ignored.
+pub(crate) fn source(peer: SocketAddr, headers: &HeaderMap, trusted_proxies: &[IpAddr]) -> IpAddr {
+    let mut source = peer.ip().to_canonical();
+    let values: Vec<&str> = headers
+        .get_all(FORWARDED_FOR)
+        .iter()
+        .map(|value| value.to_str().unwrap_or_default())
+        .collect();
+    let mut claims = values.iter().rev().flat_map(|value| value.rsplit(','));
+    while trusted_proxies.contains(&source) {
+        let Some(claimed) = claims.next().and_then(address) else {
+            break;
+        };
+        source = claimed;
+    }
+    source
+}
+
+/// Parses an address, with or without a port, because some proxies append one.
+fn address(text: &str) -> Option<IpAddr> {
+    let text = text.trim();
+    let ip = text
+        .parse::<IpAddr>()
+        .or_else(|_| text.parse::<SocketAddr>().map(|address| address.ip()));
+    ip.ok().map(|ip| ip.to_canonical())
+}
+
+/// Truncates a text to a limit in bytes. A truncated text ends with an ellipsis, which does not count towards the limit.
+fn truncated(text: &str, bytes_max: usize) -> Cow<'_, str> {
+    if text.len() <= bytes_max {
+        return Cow::Borrowed(text);
+    }
+    let end = text.floor_char_boundary(bytes_max);
+    Cow::Owned(format!("{}…", text.get(..end).unwrap_or_default()))
+}
+
+/// The known query parameters. None of them contains a credential's value.
+const PARAMETERS: [&str; 14] = [
+    "actor",
+    "all_types",
+    "credential_name",
+    "current",
+    "derived_from",
+    "effective",
+    "expires-within-days",
+    "generated_by",
+    "name",
+    "name-like",
+    "operation",
+    "path",
+    "provenance",
+    "versions",
+];
+
+/// The placeholder for an unknown parameter.
+const OMITTED: &str = "not-shown";
+
+/// The header in which proxies forward the addresses of clients.
+const FORWARDED_FOR: &str = "x-forwarded-for";
+
+/// Maximum length of a path, and of a path with its query, in bytes: a name of 255 characters fits in any encoding.
+const REQUEST_BYTES_MAX: usize = 2_048;
+
+/// Maximum length of a path and query, including the ellipsis, in bytes.
+const ADDRESS_BYTES_MAX: usize = REQUEST_BYTES_MAX + "…".len();
+
+/// Maximum length of a path, and of a path with its query, in all events of a request except the first, in bytes: a request may
+/// access thousands of resources.
+const REPEATED_BYTES_MAX: usize = 256;
+
+/// Maximum length of a method, in bytes.
+const METHOD_BYTES_MAX: usize = 32;
+
+/// Maximum length of a name or subject, in bytes.
+const TEXT_BYTES_MAX: usize = 1_024;
+
+/// Maximum size of details, in bytes of JSON.
+const DETAILS_BYTES_MAX: usize = 4_096;
+
+/// The typical maximum size of a line, in bytes.
+const LINE_BYTES: usize = 768;
+
 /// The status of a request whose client disconnected before the response. HTTP does not define it, but it is widely used.
 const STATUS_ABANDONED: u16 = 499;
 
@@ -187,3 +406,121 @@ const UNKNOWN: &str = "UNKNOWN";
 
 /// The retry delay of a request refused because the trail can't be written.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::router::routes;
+
+    fn facts() -> RequestFacts {
+        RequestFacts {
+            time: DateTime::UNIX_EPOCH,
+            request_id: None,
+            method: Method::GET,
+            request: "/api/v1/data".to_owned(),
+            source: None,
+            peer: None,
+            action: "GET",
+        }
+    }
+
+    #[test]
+    fn texts_beyond_the_limit_are_truncated_between_characters() {
+        for (text, bytes_max, expected) in [
+            ("abcd", 4, "abcd"),
+            ("abcde", 4, "abcd…"),
+            ("aää", 5, "aää"),
+            ("aäää", 4, "aä…"),
+        ] {
+            assert_eq!(truncated(text, bytes_max), expected);
+        }
+    }
+
+    #[test]
+    fn details_beyond_their_limit_are_omitted() {
+        let text = |length: usize| json!("x".repeat(length));
+        let fitting = text(DETAILS_BYTES_MAX - 2);
+        assert_eq!(bounded(fitting.clone()), fitting);
+        assert!(bounded(text(DETAILS_BYTES_MAX - 1)).is_object());
+    }
+
+    #[test]
+    fn a_request_without_resources_has_one_line_with_details() {
+        let subject = "s".repeat(TEXT_BYTES_MAX + 1);
+        let caller = Caller::new(
+            Actor::client("app").unwrap(),
+            Authentication::Token { subject },
+        );
+        caller.trail().set_action("FIND");
+        caller.trail().set_details(json!({"path": "/a"}));
+        let settings = AuditSettings {
+            format: AuditFormat::Json,
+            on_failure: OnAuditFailure::Refuse,
+            host: "here".to_owned(),
+            write_time_max: AuditSettings::WRITE_TIME_MAX,
+            unwritten_bytes_max: AuditSettings::UNWRITTEN_BYTES_MAX,
+        };
+        let (text, count) = lines(&facts(), &caller, 200, &settings);
+        let event: Value = serde_json::from_slice(&text).unwrap();
+        assert_eq!(count, 1);
+        assert_eq!(event["action"], "FIND");
+        assert_eq!(event["request_details"], json!({"path": "/a"}));
+        assert_eq!(event["resource_name"], Value::Null);
+        assert_eq!(
+            event["subject"].as_str().unwrap().len(),
+            TEXT_BYTES_MAX + "…".len()
+        );
+    }
+
+    #[test]
+    fn every_documented_query_parameter_is_audited() {
+        for parameter in routes()
+            .iter()
+            .flat_map(|route| &route.description.parameters)
+        {
+            assert!(PARAMETERS.contains(&parameter.name), "{}", parameter.name);
+        }
+    }
+
+    #[test]
+    fn a_long_target_is_truncated() {
+        let long = |length: usize| format!("/a?name={}", "b".repeat(length - "/a?name=".len()));
+        let fitting = long(REQUEST_BYTES_MAX);
+        assert_eq!(logged_target(&fitting.parse().unwrap()), fitting);
+        let cut = logged_target(&long(REQUEST_BYTES_MAX + 1).parse().unwrap());
+        assert_eq!(cut.len(), REQUEST_BYTES_MAX + "…".len());
+        assert!(cut.ends_with("b…"));
+    }
+
+    #[test]
+    fn only_entries_of_trusted_proxies_are_used() {
+        for (peer, headers, expected) in [
+            ("10.0.0.1", &[][..], "10.0.0.1"),
+            ("10.0.0.1", &["1.2.3.4"], "1.2.3.4"),
+            ("10.0.0.9", &["1.2.3.4"], "10.0.0.9"),
+            ("10.0.0.1", &["6.6.6.6, 1.2.3.4"], "1.2.3.4"),
+            ("10.0.0.1", &["6.6.6.6, 1.2.3.4, 10.0.0.2"], "1.2.3.4"),
+            ("10.0.0.1", &["6.6.6.6", "1.2.3.4 ,10.0.0.2"], "1.2.3.4"),
+            ("10.0.0.1", &["10.0.0.2"], "10.0.0.2"),
+            ("10.0.0.1", &["1.2.3.4:5678"], "1.2.3.4"),
+            ("10.0.0.1", &["[2001:db8::1]:5678"], "2001:db8::1"),
+            ("10.0.0.1", &["2001:db8::1"], "2001:db8::1"),
+            ("10.0.0.1", &["1.2.3.4, nonsense"], "10.0.0.1"),
+            ("10.0.0.1", &["1.2.3.4, "], "10.0.0.1"),
+            ("::ffff:10.0.0.1", &["1.2.3.4"], "1.2.3.4"),
+            ("::ffff:9.9.9.9", &["1.2.3.4"], "9.9.9.9"),
+        ] {
+            let trusted = ["10.0.0.1", "10.0.0.2"].map(|ip| ip.parse().unwrap());
+            let mut map = HeaderMap::new();
+            for header in headers {
+                map.append(FORWARDED_FOR, header.parse().unwrap());
+            }
+            let peer = SocketAddr::new(peer.parse().unwrap(), 1);
+            assert_eq!(
+                source(peer, &map, &trusted).to_string(),
+                expected,
+                "{peer} {headers:?}"
+            );
+        }
+    }
+}

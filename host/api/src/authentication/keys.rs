@@ -18,11 +18,7 @@ use parking_lot::RwLock;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{
-    identity::Identity,
-    token::{CheckedToken, SignedToken, TokenError},
-    token_rules::TokenRules,
-};
+use super::token::{CheckedToken, Identity, SignedToken, TokenError, TokenRules};
 
 /// A public key, RSA or P-256, and its algorithm: each type of key has exactly one. A token's header must match it, and never
 /// determines how the key is used. A key is validated when it is parsed, so that an operator learns about an unusable key before

@@ -5,11 +5,9 @@
 //! must be valid if it is presented. If both are presented, the token determines the identity. To add a mechanism, add a
 //! module that returns an [`Identity`], and a step in `identify`.
 
-mod identity;
 mod keys;
 mod provider;
 mod token;
-mod token_rules;
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,29 +15,34 @@ use axum::{
     http::{HeaderMap, StatusCode, header::AUTHORIZATION},
     response::{IntoResponse, Response},
 };
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 use keywright_core::{
-    Secret, authorization::Caller, permission::Actor, ports::Clock,
+    Secret,
+    authorization::{Authentication, Caller},
+    certificate::ClientCertificateFacts,
+    permission::Actor,
+    ports::Clock,
     response_memory::ResponseReservation,
 };
+use strum::IntoStaticStr;
+use uuid::Uuid;
 
 pub use keys::VerificationKeyError;
 pub use provider::{
     HttpsIdentityProvider, HttpsIdentityProviderSettings, IdentityProviderError, KeyPace,
     LoginEndpoints, ProviderRequestError,
 };
-pub use token_rules::{
+pub use token::{
     ClaimSettings, GrantTypeSettings, ScopeForm, TokenRules, TokenRulesError, WhenAbsent,
 };
 
 pub(crate) use keys::VerificationKey;
 pub(crate) use token::TokenError;
 
-use crate::{Api, Connection, measure::authentication_failed, response::ApiError};
-use identity::{Identity, identity_in};
+use crate::{Api, Connection, response::ApiError, telemetry::authentication_failed};
 use keys::{TrustedKeys, token_digest};
 use provider::ProviderKeys;
-use token::SignedToken;
+use token::{Identity, SignedToken};
 
 pub(crate) async fn authenticate(
     api: &Api,
@@ -77,6 +80,83 @@ async fn identify(
         (Ok(identity), _) => Ok(identity),
         (Err(TokenError::Absent), Some(holder)) => Ok(holder),
         (Err(refused), _) => Err(refused.into_response()),
+    }
+}
+
+/// The reason to reject a client certificate, even if the request also has a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+enum ClientCertificateError {
+    /// The organizational units contain different identities.
+    Ambiguous,
+    /// The certificate or a CA in its chain has expired since the connection was opened.
+    Expired,
+    /// No organizational unit contains an identity.
+    NoIdentity,
+    /// The certificate is not for client authentication.
+    Purpose,
+}
+
+/// Returns the identity in a certificate, from its organizational unit of the form `app:<version 4 UUID>`. The listener has
+/// verified the certificate's chain, its validity, and that the client has its key. This function checks that the certificate is
+/// for client authentication and has not expired since the connection was opened.
+fn identity_in(
+    certificate: &ClientCertificateFacts,
+    now: DateTime<Utc>,
+) -> Result<Identity, ClientCertificateError> {
+    if !certificate.is_for_client_authentication {
+        return Err(ClientCertificateError::Purpose);
+    }
+    if now.timestamp() > certificate.expires_at.timestamp() {
+        return Err(ClientCertificateError::Expired);
+    }
+    let units = certificate.organization_units.iter();
+    let mut identities = units.filter_map(|unit| Some((unit, application_id(unit)?)));
+    let (unit, id) = identities
+        .next()
+        .ok_or(ClientCertificateError::NoIdentity)?;
+    if identities.any(|(_, other)| other != id) {
+        return Err(ClientCertificateError::Ambiguous);
+    }
+    Ok(Identity {
+        actor: Actor::application(id),
+        authentication: Authentication::ClientCertificate {
+            subject: unit.clone(),
+        },
+    })
+}
+
+/// Returns the id in an organizational unit of exactly the form `app:<version 4 UUID>` (RFC 9562), in lower case. The variant is
+/// not checked, as on the platforms that issue such certificates.
+fn application_id(unit: &str) -> Option<Uuid> {
+    let text = unit.strip_prefix("app:")?;
+    let has_form = text.len() == UUID_FORM.len()
+        && text.bytes().zip(UUID_FORM).all(|(digit, form)| match form {
+            b'x' => matches!(digit, b'0'..=b'9' | b'a'..=b'f'),
+            fixed => digit == *fixed,
+        });
+    has_form.then(|| Uuid::try_parse(text).ok()).flatten()
+}
+
+impl IntoResponse for ClientCertificateError {
+    fn into_response(self) -> Response {
+        tracing::debug!(reason = ?self, "rejected client certificate");
+        authentication_failed("client_certificate", self.into());
+        ApiError::unidentified(match self {
+            Self::Ambiguous => "the client certificate contains more than one identity",
+            Self::Expired => {
+                "the client certificate or a CA in its chain has expired since the connection was opened"
+            }
+            Self::NoIdentity => {
+                "the client certificate provides no valid identity: one of its organizational units must be app: followed by a \
+                 version 4 UUID in lower case"
+            }
+            Self::Purpose => {
+                "the client certificate is not meant for client use: its extended key usage must include client \
+                 authentication"
+            }
+        })
+        .into_response()
     }
 }
 
@@ -295,6 +375,9 @@ impl TokenError {
     }
 }
 
+/// An `x` is a hexadecimal digit in lower case; other characters are literal.
+const UUID_FORM: &[u8; 36] = b"xxxxxxxx-xxxx-4xxx-xxxx-xxxxxxxxxxxx";
+
 /// The retry delay while the server's clock is wrong.
 const CLOCK_RETRY_AFTER: Duration = Duration::from_secs(30);
 
@@ -306,6 +389,8 @@ const TOKEN_BYTES_MAX: usize = 16 * 1024;
 
 #[cfg(test)]
 mod tests {
+    use chrono::TimeDelta;
+
     use super::*;
 
     #[test]
@@ -316,5 +401,27 @@ mod tests {
         headers.append(AUTHORIZATION, "Bearer a.b.c".parse().unwrap());
         let refused = bearer_token(&headers);
         assert!(matches!(refused, Err(TokenError::Invalid(_))));
+    }
+
+    #[test]
+    fn a_certificate_is_valid_through_its_last_second() {
+        let unit = "app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55".to_owned();
+        let expires_at = DateTime::from_timestamp(1_800_000_000, 0).unwrap();
+        let certificate = ClientCertificateFacts {
+            organization_units: vec![unit.clone()],
+            is_for_client_authentication: true,
+            expires_at,
+        };
+        for (milliseconds, is_good) in [(-1, true), (0, true), (999, true), (1_000, false)] {
+            let now = expires_at + TimeDelta::milliseconds(milliseconds);
+            let actor = identity_in(&certificate, now).map(|identity| identity.actor.to_string());
+            let expired = Err(ClientCertificateError::Expired);
+            let expected = if is_good {
+                Ok(format!("mtls-{unit}"))
+            } else {
+                expired
+            };
+            assert_eq!(actor, expected, "{milliseconds}");
+        }
     }
 }

@@ -1,16 +1,15 @@
 //! Creates responses.
 //!
-//! `json.rs` renders bodies, `error.rs` maps failures to statuses and bodies, and `held.rs` sends a body while it holds the
-//! request's slot and memory.
+//! `body.rs` renders bodies, and sends a body while it holds the request's slot and memory. `error.rs` maps failures to statuses
+//! and bodies.
 
+mod body;
 mod error;
-mod held;
-mod json;
 
-pub use error::error_chain;
-pub(crate) use error::{ApiError, Endpoint, FailureBody};
-pub use held::{FRAME_BYTES_MAX, Held, HeldBody};
-pub(crate) use json::{
+pub use body::{FRAME_BYTES_MAX, Held, HeldBody};
+pub(crate) use body::{
     JSON_MEDIA_TYPE, LazyList, VersionBody, json, list_bytes, rendered, rendered_list,
     rendered_versions, rendered_with, timestamp,
 };
+pub use error::error_chain;
+pub(crate) use error::{ApiError, Endpoint, FailureBody};
