@@ -33,7 +33,6 @@
 //!   without them.
 
 mod caller;
-mod effective_permissions;
 mod permit;
 
 use std::{collections::HashSet, ops::ControlFlow, sync::Arc};
@@ -51,8 +50,8 @@ use crate::{
 };
 
 pub use caller::{AccessedResource, Account, Authentication, Caller, Granted, Trail};
-pub(crate) use effective_permissions::EffectivePermissions;
-use effective_permissions::PermissionsBeingRead;
+pub(crate) use permit::EffectivePermissions;
+use permit::PermissionsBeingRead;
 pub use permit::Permit;
 
 /// Decides which operations callers may perform.
