@@ -9,8 +9,8 @@ use crate::{
         CredentialName, CredentialType, CredentialTypes, Lifetime, LookupName, Parameters,
         VersionAttributes,
         content::{Content, StoredCertificate, fields},
-        guest_constraints::{COMMON_NAME, IS_CA, duration_days, signing_usages},
         inputs::Inputs,
+        parameters::{COMMON_NAME, IS_CA, duration_days, signing_usages},
         version_store::{Authority, Draft},
     },
     ports::{

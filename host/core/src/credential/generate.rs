@@ -14,10 +14,10 @@ use crate::{
         RequestedParameters, StoredVersion, VersionStore,
         content::StoredCertificate,
         draft::{Generation, named_issuer},
-        guest_constraints::{
+        inputs::{ActiveInput, PermittedInput, is_derived_from, named_inputs},
+        parameters::{
             BaseVersion, DURATION, SUBJECT, comparable_parameters, is_generated_by, normalize,
         },
-        inputs::{ActiveInput, PermittedInput, is_derived_from, named_inputs},
         version_store::{ActiveVersions, Draft, TransitionalParent},
     },
     permission::Operation,

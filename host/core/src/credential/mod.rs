@@ -1,6 +1,6 @@
 //! Credentials: their names, types and versions, and the use cases.
 //!
-//! Follow a request to generate a credential through one file per step: `generate` (permit, decide), `guest_constraints`
+//! Follow a request to generate a credential through one file per step: `generate` (permit, decide), `parameters`
 //! (normalize), `draft` (generate the value), `version_store` (encrypt, add).
 
 mod browse;
@@ -12,7 +12,6 @@ mod content;
 mod draft;
 mod forest;
 mod generate;
-mod guest_constraints;
 mod inputs;
 mod listing;
 mod name;
@@ -51,7 +50,6 @@ pub use generate::{
     Generate, GenerateCredentials, Issuance, WriteMode, Written, canonical_parameters,
     is_generated_from,
 };
-pub use guest_constraints::BaseVersion;
 pub use inputs::{INPUTS_BYTES_MAX, INPUTS_MAX, InputVersion, NamedInput};
 pub use listing::{
     ChainLink, EffectiveExpiry, Find, FindNames, FoundCredential, GeneratedCredential,
@@ -61,7 +59,7 @@ pub use name::{
     CredentialName, CredentialType, LookupName, NAME_CHARACTERS_MAX, NameError, PathPrefix,
     TypeError,
 };
-pub use parameters::{Parameters, RequestedParameters};
+pub use parameters::{BaseVersion, Parameters, RequestedParameters};
 pub use read::ReadCredentials;
 pub use regenerate::{
     Regenerate, RegenerateCertificate, RegenerateCredentials, regeneration_parameters,

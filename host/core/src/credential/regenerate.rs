@@ -17,10 +17,10 @@ use crate::{
         content::StoredCertificate,
         draft::{Generation, named_issuer},
         generate::written_response,
-        guest_constraints::{
+        inputs::{PermittedInput, named_inputs},
+        parameters::{
             BaseVersion, DURATION, Limits, as_set, as_stored, current_parameters, normalize,
         },
-        inputs::{PermittedInput, named_inputs},
         version_store::{ActiveVersions, Draft, TransitionalParent, WRITE_ATTEMPTS_MAX},
     },
     permission::Operation,

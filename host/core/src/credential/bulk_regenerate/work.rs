@@ -26,8 +26,8 @@ use crate::{
     credential::{
         CredentialName, Parameters, RegenerateCredentials, StoredVersion,
         content::StoredCertificate,
-        guest_constraints::IS_CA,
         inputs::{Inputs, PermittedInput, may_read_all, named_inputs},
+        parameters::IS_CA,
     },
     permission::Actor,
     ports::{Additions, AppendCondition, Generator, NewVersion, ReadSigned, ReadVersions},
