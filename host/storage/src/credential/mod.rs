@@ -5,29 +5,33 @@ mod append_batches;
 mod certificates;
 mod change_versions;
 pub(crate) mod find;
-mod permitted;
 pub(crate) mod row;
 pub(crate) mod statements;
 pub(crate) mod summary;
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
 use async_trait::async_trait;
 use keywright_core::{
     credential::{CredentialName, CredentialType, LookupName, StoredVersion},
-    permission::{Actor, Permission},
+    permission::{Actor, Operations, Permission, PermissionPath},
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
         NewVersion, NewestSize, PermittedRead, PermittedVersions, ReadVersions, RepositoryError,
-        SignedName, SignedTypes, VersionChange, VersionChanged, VersionSelection, VersionsSize,
+        SignedName, SignedTypes, VersionChange, VersionChanged, VersionKey, VersionSelection,
+        VersionsSize,
     },
 };
 use uuid::Uuid;
 
 use crate::{
     Database,
-    row::{Decoded, column},
-    statement::{Statement, StatementOfMany, built_statement, statement},
+    connections::{Connections, PostgresConnections, SqliteReaders},
+    permission,
+    statement::{
+        Decoded, Parameter, Statement, StatementOfMany, built_statement, column, column_at,
+        statement,
+    },
 };
 use append::Addition;
 pub(crate) use append_batches::AppendBatches;
@@ -113,7 +117,13 @@ impl CredentialRepository for Database {
         read: PermittedRead<'_>,
         permits: &mut (dyn FnMut(Vec<Permission>) -> bool + Send),
     ) -> Result<PermittedVersions, RepositoryError> {
-        permitted::read(&self.pools.reader, read, permits).await
+        match &self.pools.reader {
+            // Boxed, so that reads from SQLite don't need memory for this much larger future.
+            Connections::Postgres(connections) => {
+                Box::pin(permitted_from_postgres(connections, read, permits)).await
+            }
+            Connections::Sqlite(readers) => permitted_from_sqlite(readers, read, permits).await,
+        }
     }
 
     async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, RepositoryError> {
@@ -283,6 +293,125 @@ impl CredentialRepository for Database {
     }
 }
 
+/// Whether these permissions allow reading the versions.
+type Permits<'a> = &'a mut (dyn FnMut(Vec<Permission>) -> bool + Send);
+
+/// Reads permitted versions on one snapshot of the database, on the caller's thread.
+async fn permitted_from_sqlite(
+    readers: &SqliteReaders,
+    read: PermittedRead<'_>,
+    permits: Permits<'_>,
+) -> Result<PermittedVersions, RepositoryError> {
+    let on_paths = permission::of_actor_on_and_end(read.actor, read.paths);
+    let named = |sql: &'static str| {
+        let query = statement(sql).bind(read.name.folded());
+        query.bind(read.name.requested())
+    };
+    let chosen = match read.versions {
+        VersionKey::Current => named(statements::SQLITE_NAMED_VERSION_CURRENT),
+        VersionKey::Id(id) => named(statements::SQLITE_NAMED_VERSION_BY_ID).bind(id),
+        VersionKey::Newest(count) => {
+            named(statements::SQLITE_NAMED_VERSIONS_NEWEST_FIRST).bind(i64::from(count))
+        }
+    };
+    let reading = readers.in_place(|connection| {
+        connection.decode_and_read(&on_paths, |granted| {
+            if !permits(granted) {
+                return Ok(Ok(PermittedVersions::default()));
+            }
+            let mut found: Result<Vec<StoredVersion>, _> = connection.decode_all(&chosen)?;
+            if let (VersionKey::Current, Ok(versions)) = (read.versions, &mut found)
+                && versions
+                    .iter()
+                    .all(|version| version.credential_type.is_certificate())
+            {
+                let transitional = named(statements::SQLITE_NAMED_VERSION_TRANSITIONAL);
+                match connection.decode_all(&transitional)? {
+                    Ok(transitional) => versions.extend::<Vec<_>>(transitional),
+                    Err(failure) => found = Err(failure),
+                }
+            }
+            let stored = if matches!(&found, Ok(none) if none.is_empty()) {
+                let stored_name = statement(statements::STORED_NAME).bind(read.name.folded());
+                connection.fetch_optional(&stored_name)?
+            } else {
+                None
+            };
+            Ok(permitted(found, stored.as_ref().map(row::name)))
+        })
+    });
+    reading.await??
+}
+
+/// Reads permitted versions in one round trip: the database also checks the operation, before it reads anything of the credential.
+async fn permitted_from_postgres(
+    connections: &PostgresConnections,
+    read: PermittedRead<'_>,
+    permits: Permits<'_>,
+) -> Result<PermittedVersions, RepositoryError> {
+    let rows = connections.fetch_all(permitted_statement(read)).await?;
+    let mut granted = Vec::new();
+    let mut found = Vec::new();
+    let mut stored: Option<String> = None;
+    for row in &rows {
+        let permission_id: Option<Uuid> = column_at!(row, 0, "permission", "id")?;
+        let name: Option<String> = column_at!(row, NAME_COLUMN, "credential", "name")?;
+        if permission_id.is_some() {
+            granted.push(Permission::decode(row)?);
+        } else if name.is_some() {
+            stored = name;
+        } else {
+            found.push(row::stored_version_from(row, NAME_COLUMN + 1)?);
+        }
+    }
+    if !permits(granted) {
+        return Ok(PermittedVersions::default());
+    }
+    match read.versions {
+        VersionKey::Current => found.sort_by_key(|version| version.attributes.is_transitional),
+        VersionKey::Id(_) | VersionKey::Newest(_) => {
+            found.sort_by_key(|version| Reverse(version.sequence));
+        }
+    }
+    let stored = stored.filter(|_| found.is_empty());
+    permitted(Ok(found), stored.map(CredentialName::from_stored).map(Ok))
+}
+
+fn permitted_statement(read: PermittedRead<'_>) -> Statement {
+    let bits = Operations::of([read.operation]).map_or(0, Operations::bits);
+    let common = [
+        read.actor.as_str().into(),
+        i64::from(bits).into(),
+        read.name.folded().into(),
+        read.name.requested().into(),
+    ];
+    let (statement, chosen): (_, Option<Parameter>) = match read.versions {
+        VersionKey::Current => (&statements::POSTGRES_PERMITTED_VERSIONS_CURRENT, None),
+        VersionKey::Id(id) => (
+            &statements::POSTGRES_PERMITTED_VERSION_BY_ID,
+            Some(id.into()),
+        ),
+        VersionKey::Newest(count) => (
+            &statements::POSTGRES_PERMITTED_VERSIONS_NEWEST_FIRST,
+            Some(i64::from(count).into()),
+        ),
+    };
+    let paths = read.paths.iter().map(PermissionPath::as_str);
+    statement
+        .bind(common.into_iter().chain(chosen), paths)
+        .short()
+}
+
+fn permitted(
+    versions: Result<Vec<StoredVersion>, RepositoryError>,
+    stored_name: Option<Result<CredentialName, RepositoryError>>,
+) -> Result<PermittedVersions, RepositoryError> {
+    Ok(PermittedVersions {
+        versions: versions?,
+        stored_name: stored_name.transpose()?,
+    })
+}
+
 /// The database responds, but writes fail.
 #[derive(Debug, thiserror::Error)]
 #[error("the last write to the database failed: its disk is full or broken")]
@@ -293,3 +422,6 @@ const NAMES_AT_ONCE: usize = 256;
 
 /// SQLite: the maximum number of versions that are read on the caller's thread.
 const VERSIONS_IN_PLACE_MAX: u32 = 32;
+
+/// The column of the stored name in PostgreSQL's result, before the columns of a version.
+const NAME_COLUMN: usize = 4;
