@@ -20,9 +20,8 @@ use crate::{
     check::sqlite_integrity,
     connections::Connections,
     migrations::{self, AppliedMigration},
-    row::{column, count},
     sqlite::{self, MARKER_SUFFIX},
-    statement::statement,
+    statement::{column, count, statement},
 };
 
 /// The contents of a copy.

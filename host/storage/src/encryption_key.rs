@@ -16,8 +16,7 @@ use uuid::Uuid;
 use crate::{
     Database,
     connections::{Ended, Transaction},
-    row::{Row, column, count},
-    statement::{Statement, built_statement, statement},
+    statement::{Row, Statement, built_statement, column, count, statement},
 };
 
 impl Database {

@@ -27,7 +27,6 @@ mod migrations;
 mod permission;
 mod postgres;
 mod retention;
-mod row;
 mod sqlite;
 mod statement;
 

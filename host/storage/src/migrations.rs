@@ -16,8 +16,7 @@ use sqlx::{
 use crate::{
     connections::Connections,
     error::{DatabaseOpenError, SCHEMA_DIFFERS},
-    row::{Row, column},
-    statement::statement,
+    statement::{Row, column, statement},
 };
 
 /// The reason why a server can't use a schema.

@@ -14,8 +14,7 @@ use crate::{
     Database,
     connections::{Connections, Ended, Engine, SqliteConnection, Transaction},
     credential::statements::STORED_NAME,
-    row::{Columns, Decoded, Row, column, column_at},
-    statement::{Statement, StatementOfMany, statement},
+    statement::{Columns, Decoded, Row, Statement, StatementOfMany, column, column_at, statement},
 };
 
 impl Database {

@@ -14,8 +14,7 @@ use uuid::Uuid;
 use crate::{
     Database,
     credential::row,
-    row::{Row, column},
-    statement::{Statement, built_statement, statement},
+    statement::{Row, Statement, built_statement, column, statement},
 };
 
 #[async_trait]

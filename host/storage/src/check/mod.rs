@@ -17,8 +17,7 @@ use uuid::Uuid;
 use crate::{
     Database,
     connections::{Connections, Engine},
-    row::{Decoded, Row, column, count},
-    statement::{Statement, statement},
+    statement::{Decoded, Row, Statement, column, count, statement},
 };
 
 impl Database {

@@ -12,9 +12,8 @@ use sqlx::{ConnectOptions, Connection as _, Row as _, sqlite::SqliteConnectOptio
 use crate::{
     connections::Connections,
     error::repository_failure,
-    row::{Row, column},
     sqlite,
-    statement::statement,
+    statement::{Row, column, statement},
 };
 
 /// A table, an index or a trigger of SQLite: its type and its name.

@@ -3,7 +3,6 @@
 //! [`Connections`] run read-only statements. A [`Writer`] runs transactions that write.
 
 mod group_commit;
-mod held_snapshot;
 mod pool;
 mod postgres;
 mod readers;
@@ -32,10 +31,7 @@ pub(crate) use transaction::{Ended, Transaction};
 pub(crate) use writer::PROBE;
 pub(crate) use writer::Writer;
 
-use crate::{
-    row::{Decoded, Row},
-    statement::Statement,
-};
+use crate::statement::{Decoded, Row, Statement};
 
 /// The writer and the connections that read.
 #[derive(Clone)]
@@ -169,10 +165,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::{transaction::Isolation, *};
-    use crate::{
-        row::{Columns, column},
-        statement::{built_statement, statement},
-    };
+    use crate::statement::{Columns, built_statement, column, statement};
 
     /// Opens a pool of connections to a new PostgreSQL database, whose URL is also returned. `None` without a server. `wait_max`
     /// limits each statement.

@@ -31,8 +31,7 @@ use tokio::time::timeout;
 use super::pool::{LongRead, LongReads, PoolOccupancy, Retries, ServerHealth, into_sqlx};
 use crate::{
     error::{is_read_only, is_unavailable, repository_failure},
-    row::Row,
-    statement::Statement,
+    statement::{Row, Statement},
 };
 
 /// Connections to a PostgreSQL server: opened on demand, up to a maximum number.

@@ -32,8 +32,7 @@ use super::{
 };
 use crate::{
     error::{is_busy, is_unavailable, repository_failure},
-    row::Row,
-    statement::Statement,
+    statement::{Row, Statement},
 };
 
 /// Connections that read a SQLite file: opened on demand, up to a maximum number.

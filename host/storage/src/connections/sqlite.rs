@@ -19,10 +19,7 @@ use keywright_core::ports::RepositoryError;
 use rusqlite::{ErrorCode, OpenFlags, types::ValueRef};
 use sqlx::error::{DatabaseError, ErrorKind};
 
-use crate::{
-    row::{Decoded, Row, SqliteRow},
-    statement::{Statement, Text, numbered},
-};
+use crate::statement::{Decoded, Row, SqliteRow, Statement, Text, numbered};
 
 /// How to open connections to a SQLite file.
 #[derive(Clone, Debug)]

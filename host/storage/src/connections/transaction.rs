@@ -16,8 +16,7 @@ use super::{
 };
 use crate::{
     error::repository_failure,
-    row::{Decoded, Row},
-    statement::Statement,
+    statement::{Decoded, Row, Statement},
 };
 
 /// A transaction that writes. Dropping it rolls it back. Except on [`Isolation::ReadCommitted`], its reads stay valid until it

@@ -24,8 +24,7 @@ use super::{
 };
 use crate::{
     error::is_storage_medium_failure,
-    row::Row,
-    statement::{Statement, statement},
+    statement::{Row, Statement, statement},
 };
 
 /// Runs the transactions that write.

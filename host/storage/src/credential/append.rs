@@ -18,8 +18,7 @@ use super::{row, statements};
 use crate::{
     connections::{Ended, Engine, Transaction, Writer},
     error::{TRANSITIONAL_VERSION, is_refused, sequence_behind},
-    row::{Row, column},
-    statement::{built_statement, statement},
+    statement::{Row, built_statement, column, statement},
 };
 
 /// A version to add, and the preconditions for adding it.

@@ -33,8 +33,7 @@ use super::{
 use crate::{
     connections::{Ended, Queued, Transaction, WaitCounter, Writer},
     error::{is_conflict, repository_failure, sequence_behind},
-    row::column,
-    statement::{StatementOfMany, placeholders},
+    statement::{StatementOfMany, column, placeholders},
 };
 
 /// Adds a version, together with others if there are batches.

@@ -22,8 +22,7 @@ use super::{
 use crate::{
     Database,
     connections::Connections,
-    row::{Row, column, count, small, time},
-    statement::statement,
+    statement::{Row, column, count, small, statement, time},
 };
 
 #[async_trait]

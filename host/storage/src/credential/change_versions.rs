@@ -13,8 +13,7 @@ use super::{
 };
 use crate::{
     connections::{Ended, Transaction},
-    row::column,
-    statement::statement,
+    statement::{column, statement},
 };
 
 /// A change of a credential's versions, with versions to add in the same transaction.

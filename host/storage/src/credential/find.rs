@@ -16,8 +16,7 @@ use super::{row, summary};
 use crate::{
     Database,
     connections::Engine,
-    row::{Row, column, count},
-    statement::{Statement, statement},
+    statement::{Row, Statement, column, count, statement},
 };
 
 #[async_trait]

@@ -11,10 +11,7 @@ use keywright_core::{
     ports::{Envelope, NewVersion, NewestSize, RepositoryError, SignedName, VersionsSize},
 };
 
-use crate::{
-    row::{Columns, Decoded, Row, column, column_at, small, time},
-    statement::Parameter,
-};
+use crate::statement::{Columns, Decoded, Parameter, Row, column, column_at, small, time};
 
 /// The maximum length of a ciphertext, in bytes. No server writes a longer one, and reading it would take seconds.
 macro_rules! ciphertext_bytes_max {

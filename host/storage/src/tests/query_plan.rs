@@ -17,8 +17,7 @@ use crate::{
     lease::statements as lease,
     permission::statements as permission,
     retention::statements as retention,
-    row::column,
-    statement::{StatementOfMany, built_statement, statement},
+    statement::{StatementOfMany, built_statement, column, statement},
 };
 
 /// The index that lists the versions of one credential.

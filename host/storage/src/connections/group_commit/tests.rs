@@ -8,8 +8,7 @@ use tokio::task::{JoinHandle, yield_now};
 use super::*;
 use crate::{
     connections::SqliteSettings,
-    row::{Row, column},
-    statement::statement,
+    statement::{Row, column, statement},
 };
 
 #[tokio::test]
