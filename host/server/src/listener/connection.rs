@@ -40,10 +40,7 @@ use tokio::{
 };
 use tokio_rustls::server::TlsStream;
 
-use super::{
-    connection_tracker::{ConnectionTracker, TrackedStream},
-    timeouts::{Decision, Timeouts},
-};
+use super::timeouts::{ConnectionTracker, Decision, Timeouts, TrackedStream};
 use crate::config::ServerSection;
 
 /// HTTP/1.1 and HTTP/2, each with its limits.
