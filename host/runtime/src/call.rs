@@ -12,10 +12,12 @@ use wasmtime::{
 };
 
 use crate::{
-    bindings::PassedIssuer,
     config::Limits,
     engine::{MemoryLimiter, deadline_ticks},
-    host::{CallState, HostError, NoteReader, Notes, RandomSource, TBS_CERTIFICATE_BYTES_MAX},
+    host::{
+        CallState, HostError, NoteReader, Notes, PassedIssuer, RandomSource,
+        TBS_CERTIFICATE_BYTES_MAX,
+    },
     lane::NotRun,
     load_error::PluginRefusedError,
     measure::{self, CallMeasurements, Usage},

@@ -13,12 +13,10 @@
 //!
 //! [`PluginUnderTest`] runs a single component for its author, as [`Runtime`] runs the plugins of a server.
 //!
-//! To add an interface for guests: describe it in `wit/`, name it in `bindings.rs`, implement it in `host.rs`, and add it with
-//! its versions and a [`Grant`] to the table in `interfaces.rs`. To call a new optional interface of guests: name it in
-//! `bindings.rs`, and look it up and call it in `generator/guest.rs`. To release a new version of `wit/`: see
-//! `wit/README.md`, and add it to `interfaces.rs`.
+//! To add an interface for guests: describe it in `wit/`, name and implement it in `host.rs`, and add it with its versions and a
+//! [`Grant`] to the table in `interfaces.rs`. To call a new optional interface of guests: name it in `host.rs`, and look it up and
+//! call it in `generator/guest.rs`. To release a new version of `wit/`: see `wit/README.md`, and add it to `interfaces.rs`.
 
-mod bindings;
 mod breaker;
 mod cache;
 mod call;
@@ -27,7 +25,6 @@ mod component;
 mod config;
 mod conformance;
 mod engine;
-mod exported;
 mod generator;
 mod host;
 mod interfaces;

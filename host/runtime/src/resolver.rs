@@ -13,14 +13,16 @@ use keywright_core::{
 use wasmtime::{Store, component::Instance};
 
 use crate::{
-    bindings::exports::keywright::interpolation::{
-        any_type_resolver,
-        resolver::{self, Failure},
-    },
     breaker::{Attempt, Breaker},
     call::Plugin,
-    exported::{Exported, functions},
-    host::CallState,
+    host::{
+        CallState,
+        exports::keywright::interpolation::{
+            any_type_resolver,
+            resolver::{self, Failure},
+        },
+    },
+    interfaces::{Exported, functions},
     lane::{Flow, Lanes},
     load_error::PluginRefusedError,
     schema::SettingsSchema,

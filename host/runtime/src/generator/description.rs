@@ -4,7 +4,7 @@ use keywright_core::{credential::CredentialType, ports::GeneratorDescription};
 use keywright_json::is_control_or_invisible;
 
 use crate::{
-    bindings::exports::keywright::generator::descriptor,
+    host::exports::keywright::generator::descriptor,
     load_error::PluginRefusedError,
     schema::{ParametersSchema, ValueSchema, with_printable_texts},
     text::{for_caller, for_log},

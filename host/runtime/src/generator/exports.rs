@@ -9,16 +9,15 @@ use wasmtime::{
 
 use super::inputs::{GenerateDerived, InputParameters, ListInputParameters};
 use crate::{
-    bindings::{
-        PassedIssuer,
+    call::Plugin,
+    host::{
+        CallState, PassedIssuer,
         exports::keywright::generator::{
             descriptor, expiry, generator, issued_generator, recoverer,
         },
         keywright::generator::types::Failure,
     },
-    call::Plugin,
-    exported::{Exported, functions},
-    host::CallState,
+    interfaces::{Exported, functions},
     load_error::PluginRefusedError,
 };
 

@@ -17,13 +17,12 @@ use super::{
     inputs::{Derivation, InputParameters, PassedInput, input_bytes},
 };
 use crate::{
-    bindings::{
-        PassedIssuer,
+    call::{GENERATE, Plugin},
+    host::{
+        PassedIssuer, TestIssuers,
         exports::keywright::generator::{expiry, generator, issued_generator, recoverer},
         keywright::generator::types::{self, Failure},
     },
-    call::{GENERATE, Plugin},
-    host::TestIssuers,
     load_error::PluginRefusedError,
     schema::{SensitiveJson, SettingsSchema},
     text::{for_caller, violation},

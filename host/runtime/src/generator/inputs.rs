@@ -13,13 +13,12 @@ use uuid::Uuid;
 use wasmtime::component::{ComponentType, Lower};
 
 use crate::{
-    bindings::{
+    call::Plugin,
+    host::{
         exports::keywright::generator::derived_generator::InputParameter,
         keywright::generator::types::Failure,
     },
-    call::Plugin,
-    exported::{Exported, Function, functions},
-    interfaces::DERIVED_GENERATOR,
+    interfaces::{DERIVED_GENERATOR, Exported, Function, functions},
     load_error::PluginRefusedError,
 };
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Checker, SchemaError, compile, is_of_objects};
 use crate::{
     call::Plugin,
-    exported::{Exported, Function},
+    interfaces::{Exported, Function},
     load_error::PluginRefusedError,
 };
 
