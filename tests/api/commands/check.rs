@@ -253,9 +253,9 @@ async fn write(server: &Arc<Server>, count: usize) {
 
 /// A sixteenth of the size of all values together.
 const GROWTH_KIBIBYTES_MAX: u64 = 8 * 1_024;
-const VALUE_BYTES: usize = 16_384;
+const VALUE_BYTES: usize = 65_536;
 const FEW: usize = 400;
-const MANY: usize = 8_000;
+const MANY: usize = 2_000;
 /// On a busy machine a short run may end before its memory is sampled, and a run may use up to 12 MiB more for its threads,
 /// but not every run.
 const RUNS: usize = 5;
