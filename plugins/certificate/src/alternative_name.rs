@@ -175,14 +175,18 @@ fn is_dns_name(name: &str) -> bool {
 
 /// Checks for a DNS name without a prefix.
 ///
-/// The last label must not be a number, because some programs would read the name as an IPv4 address.
+/// The last label must not be a decimal or hexadecimal number, because some programs would read the name as an IPv4 address.
 fn is_host_name(name: &str) -> bool {
     name.len() <= DNS.characters_max
         && name.split('.').all(is_label)
-        && !name
-            .rsplit('.')
-            .next()
-            .is_some_and(|label| label.bytes().all(|b| b.is_ascii_digit()))
+        && !name.rsplit('.').next().is_some_and(is_number)
+}
+
+fn is_number(label: &str) -> bool {
+    match label.strip_prefix("0x").or(label.strip_prefix("0X")) {
+        Some(digits) => digits.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        None => label.bytes().all(|byte| byte.is_ascii_digit()),
+    }
 }
 
 fn is_label(label: &str) -> bool {

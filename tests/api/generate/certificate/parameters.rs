@@ -304,6 +304,7 @@ async fn each_alternative_name_is_encoded_as_its_type() {
                 "xn--bcher-kva.example",
                 "1.2.3.com",
                 "1e5",
+                "0xg",
                 &longest_label,
                 &longest,
             ][..],
@@ -353,6 +354,7 @@ async fn each_alternative_name_is_encoded_as_its_type() {
 }
 
 const INVALID_NAMES: &str = r"
+    0x7f000001 1.2.3.0x7f 0X
     . * *. a..b a.*.b *a.b **.example.org *..b example.* example.org. *.example.org. -a.b a-.b
     example.рф 例え.jp exämple.org bücher.example example.org/path localhost:8080
     1.2.3 10.0.0 1.2.3.999 256.0.0.1 10.0.0.1/8 2001:db8::zz [::1] fe80::1%eth0
