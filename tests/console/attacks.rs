@@ -354,6 +354,21 @@ async fn a_field_for_the_script_is_exact_and_not_cached() {
 }
 
 #[tokio::test]
+async fn a_value_that_html_can_not_contain_has_no_copy_button() {
+    let (server, mut browser) = session().await;
+    for (value, shown, is_copyable) in [
+        ("a\r\0b", "\na&#13;\u{2400}b</pre>", false),
+        ("a\rb", "\na&#13;b</pre>", true),
+    ] {
+        server.stored("/a", "value", json!(value)).await;
+        let page = browser.page("/console/credential?name=/a").await;
+        let revealed = browser.reveal(&page).await;
+        revealed.assert_contains(shown);
+        assert_eq!(revealed.body.contains("data-copy"), is_copyable, "{shown}");
+    }
+}
+
+#[tokio::test]
 async fn a_token_without_a_session_opens_no_page() {
     let (server, _) = with_a_credential().await;
     for path in PAGES {

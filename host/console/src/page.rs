@@ -283,15 +283,17 @@ impl PageError {
 }
 
 /// Renders a text such that browsers show and copy exactly this text. Otherwise they would omit a line break at its start, and
-/// change carriage returns.
+/// change carriage returns. HTML can't contain U+0000, so its symbol is shown.
 pub(crate) fn exact(text: &str) -> Markup {
     let markup = html! { pre tabindex="0" { "\n" (text) } };
-    PreEscaped(markup.into_string().replace('\r', "&#13;"))
+    let markup = markup.into_string().replace('\r', "&#13;");
+    PreEscaped(markup.replace('\0', "\u{2400}"))
 }
 
-/// Renders a text that the script can copy.
+/// Renders a text that the script can copy, unless it is not shown exactly.
 pub(crate) fn copyable(name: &str, text: &str) -> Markup {
-    html! { div.copyable data-copy=(name) { (exact(text)) } }
+    let name = (!text.contains('\0')).then_some(name);
+    html! { div.copyable data-copy=[name] { (exact(text)) } }
 }
 
 fn sentence(message: &str) -> String {
