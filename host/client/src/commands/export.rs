@@ -194,7 +194,7 @@ impl Reading<'_> {
         }
         if let Err(error) = listed {
             self.note(&format!(
-                "could not determine which of these were deleted during the export: {error}"
+                "could not determine which of these were deleted or hidden during the export: {error}"
             ));
         }
     }
