@@ -1,6 +1,6 @@
 //! Hostile guests: schemas, resolvers, traps, and callers that occupy the plugin lanes.
 
-use std::{fmt::Write as _, fs, path::Path, time::Duration};
+use std::{fmt::Write as _, fs, path::Path, thread, time::Duration};
 
 use keywright_harness::{Caller, Options, Response, Server, Text, component, workspace};
 use reqwest::Method;
@@ -425,6 +425,27 @@ async fn two_actors_do_not_occupy_all_threads() {
             assert!(ended.is_none(), "{threads} threads: {ended:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn calls_do_not_use_up_the_deadlines_of_others() {
+    let calls = 4 * thread::available_parallelism().unwrap().get();
+    let deadline = Duration::from_millis(200);
+    let limits = format!("deadline_ms = {}", deadline.as_millis());
+    let threads = (calls + 2).to_string();
+    let options = Options::default()
+        .hostile(&limits, "generate = \"as-configured\"")
+        .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", &threads)
+        .environment("KEYWRIGHT_PLUGINS__FAULTS_MAX", "1000000");
+    let server = Server::start_with(&options).await;
+    let attacker = attacker(&server, "attacker").await;
+    let before = server.processor_time();
+    for response in storm(&attacker, "/attacker", calls).join_all().await {
+        response.expect(500);
+    }
+    let used = server.processor_time() - before;
+    let expected = deadline * u32::try_from(calls).unwrap();
+    assert!(used >= expected, "{used:?} of {expected:?}");
 }
 
 #[tokio::test]

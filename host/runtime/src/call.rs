@@ -1,13 +1,17 @@
 //! Calls of guests: instantiation, limits, and the mapping of errors to faults.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use keywright_core::{
     credential::PluginIdentity,
     ports::{CertificateIssuer, PluginCallError, PluginFaultError},
 };
+use rustix::time::{ClockId, clock_gettime};
 use wasmtime::{
-    PoolConcurrencyLimitError, Store, Trap,
+    PoolConcurrencyLimitError, Store, Trap, UpdateDeadline,
     component::{Instance, InstancePre},
 };
 
@@ -33,7 +37,7 @@ const COPIED_BYTES_SLACK: usize = 64 * 1024;
 
 /// The only function whose calls may take long. All other functions share the short lane.
 pub(crate) const GENERATE: &str = "generate";
-/// The maximum duration of a call of any function but [`GENERATE`], in milliseconds.
+/// The maximum processor time of a call of any function but [`GENERATE`], in milliseconds.
 const SHORT_CALL_MS_MAX: u64 = 3_000;
 
 /// A loaded plugin that can be called.
@@ -252,7 +256,7 @@ impl Plugin {
         };
         let mut store = Store::new(self.component.engine(), state);
         store.limiter(|state| &mut state.limiter);
-        store.set_epoch_deadline(deadline_ticks(self.deadline_ms(function)));
+        enforce_deadline(&mut store, self.deadline_ms(function));
         store.set_max_component_handles(HANDLES_MAX);
         let copied_bytes_max = self.limits.output_bytes_max.max(TBS_CERTIFICATE_BYTES_MAX);
         store.set_hostcall_fuel(copied_bytes_max + COPIED_BYTES_SLACK);
@@ -265,6 +269,28 @@ impl Plugin {
             _ => self.limits.deadline_ms.min(SHORT_CALL_MS_MAX),
         }
     }
+}
+
+/// Interrupts the guest once its thread has used this much processor time from now on. Time in which other threads run does not
+/// count: on busy processors, calls of well-behaved plugins would fail otherwise.
+fn enforce_deadline(store: &mut Store<CallState>, deadline_ms: u64) {
+    let begun = thread_time();
+    store.set_epoch_deadline(deadline_ticks(deadline_ms));
+    store.epoch_deadline_callback(move |_| {
+        let used = thread_time().saturating_sub(begun).as_millis();
+        let remaining = deadline_ms.saturating_sub(u64::try_from(used).unwrap_or(u64::MAX));
+        Ok(if remaining == 0 {
+            UpdateDeadline::Interrupt
+        } else {
+            UpdateDeadline::Continue(deadline_ticks(remaining))
+        })
+    });
+}
+
+/// Returns the processor time that the current thread has used.
+fn thread_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }
 
 /// Maps an error of the engine to a fault of the guest, or of the operating system if it denied resources for an instance.

@@ -269,7 +269,7 @@ pub struct Limits {
     /// Maximum total size of the linear memories of a call.
     #[schemars(range(min = MEMORY_BYTES_BOUNDS.0, max = MEMORY_BYTES_BOUNDS.1))]
     pub memory_bytes_max: u64,
-    /// Maximum duration of a call. Calls of functions other than `generate` have at most 3000 milliseconds.
+    /// Maximum processor time of a call. Calls of functions other than `generate` have at most 3000 milliseconds.
     #[schemars(range(min = DEADLINE_MS_BOUNDS.0, max = DEADLINE_MS_BOUNDS.1))]
     pub deadline_ms: u64,
     /// Maximum size of a call's input, including settings.

@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// The niceness of the generate lane's threads (POSIX `nice`), so that key generation does not delay read requests.
-const GENERATE_NICENESS: i32 = 15;
+const GENERATE_NICENESS: i32 = 10;
 
 /// The reserved threads of the generate lane: two flows with long jobs leave one thread to a third flow.
 pub(crate) const THREADS_RESERVED: usize = 2;
