@@ -79,8 +79,8 @@ impl Plugin {
     ) -> Result<T, PluginFaultError> {
         let input_bytes = input_bytes + self.settings.len();
         self.check_input(function, input_bytes)?;
-        let begun = Instant::now();
-        let mut store = self.store(function, issuer);
+        let (begun, used_before) = (Instant::now(), processor_time());
+        let mut store = self.store(function, issuer, used_before);
         let outcome = self
             .component
             .instantiate(&mut store)
@@ -89,8 +89,8 @@ impl Plugin {
             notes.end();
         }
         let memory_bytes = store.data().limiter.memory_bytes;
-        self.usage
-            .called(input_bytes, memory_bytes, begun.elapsed());
+        let used = processor_time().saturating_sub(used_before);
+        self.usage.called(input_bytes, memory_bytes, used);
         tracing::debug!(
             plugin.name = self.identity.name,
             plugin.digest = self.identity.digest,
@@ -245,6 +245,7 @@ impl Plugin {
         &self,
         function: &'static str,
         issuer: Option<Arc<dyn CertificateIssuer>>,
+        used_before: Duration,
     ) -> Store<CallState> {
         let reader = self.notes.as_ref().map(Arc::clone);
         let state = CallState {
@@ -256,7 +257,7 @@ impl Plugin {
         };
         let mut store = Store::new(self.component.engine(), state);
         store.limiter(|state| &mut state.limiter);
-        enforce_deadline(&mut store, self.deadline_ms(function));
+        enforce_deadline(&mut store, self.deadline_ms(function), used_before);
         store.set_max_component_handles(HANDLES_MAX);
         let copied_bytes_max = self.limits.output_bytes_max.max(TBS_CERTIFICATE_BYTES_MAX);
         store.set_hostcall_fuel(copied_bytes_max + COPIED_BYTES_SLACK);
@@ -271,24 +272,22 @@ impl Plugin {
     }
 }
 
-/// Interrupts the guest once its thread has used this much processor time from now on. Time in which other threads run does not
-/// count: on busy processors, calls of well-behaved plugins would fail otherwise.
-fn enforce_deadline(store: &mut Store<CallState>, deadline_ms: u64) {
-    let begun = thread_time();
+/// Interrupts the guest once its thread has used this much processor time beyond `used_before`. Time in which other threads run
+/// does not count: on busy processors, calls of well-behaved plugins would fail otherwise.
+fn enforce_deadline(store: &mut Store<CallState>, deadline_ms: u64, used_before: Duration) {
     store.set_epoch_deadline(deadline_ticks(deadline_ms));
     store.epoch_deadline_callback(move |_| {
-        let used = thread_time().saturating_sub(begun).as_millis();
-        let remaining = deadline_ms.saturating_sub(u64::try_from(used).unwrap_or(u64::MAX));
-        Ok(if remaining == 0 {
-            UpdateDeadline::Interrupt
-        } else {
-            UpdateDeadline::Continue(deadline_ticks(remaining))
+        let used = processor_time().saturating_sub(used_before).as_millis();
+        let remaining_ms = deadline_ms.saturating_sub(u64::try_from(used).unwrap_or(u64::MAX));
+        Ok(match remaining_ms {
+            0 => UpdateDeadline::Interrupt,
+            _ => UpdateDeadline::Continue(deadline_ticks(remaining_ms)),
         })
     });
 }
 
 /// Returns the processor time that the current thread has used.
-fn thread_time() -> Duration {
+fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()
 }

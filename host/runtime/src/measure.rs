@@ -224,7 +224,7 @@ pub(crate) struct Usage {
     memory_bytes: AtomicU64,
     input_bytes: AtomicU64,
     output_bytes: AtomicU64,
-    duration_ns: AtomicU64,
+    processor_ns: AtomicU64,
 }
 
 /// A snapshot of [`Usage`].
@@ -235,16 +235,16 @@ pub(crate) struct PeakUsage {
     /// The input, including settings.
     pub(crate) input_bytes: u64,
     pub(crate) output_bytes: u64,
-    pub(crate) duration: Duration,
+    pub(crate) processor_time: Duration,
 }
 
 impl Usage {
-    /// Records the input, memory and duration of a call.
-    pub(crate) fn called(&self, input_bytes: usize, memory_bytes: u64, duration: Duration) {
+    /// Records the input, memory and processor time of a call.
+    pub(crate) fn called(&self, input_bytes: usize, memory_bytes: u64, processor_time: Duration) {
         raise(&self.input_bytes, number(input_bytes));
         raise(&self.memory_bytes, memory_bytes);
-        let duration_ns = u64::try_from(duration.as_nanos());
-        raise(&self.duration_ns, duration_ns.unwrap_or(u64::MAX));
+        let processor_ns = u64::try_from(processor_time.as_nanos());
+        raise(&self.processor_ns, processor_ns.unwrap_or(u64::MAX));
     }
 
     /// Records the output of a call.
@@ -259,7 +259,7 @@ impl Usage {
             memory_bytes: read(&self.memory_bytes),
             input_bytes: read(&self.input_bytes),
             output_bytes: read(&self.output_bytes),
-            duration: Duration::from_nanos(read(&self.duration_ns)),
+            processor_time: Duration::from_nanos(read(&self.processor_ns)),
         }
     }
 }

@@ -192,7 +192,7 @@ impl PluginUnderTest {
     fn limits_used(&self, usage: &Usage) -> Vec<LimitUsed> {
         let bytes = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
         let (limits, peaks) = (&self.config.limits, usage.peaks());
-        let milliseconds = peaks.duration.as_nanos().div_ceil(1_000_000);
+        let milliseconds = peaks.processor_time.as_nanos().div_ceil(1_000_000);
         [
             (
                 "memory_bytes_max",
