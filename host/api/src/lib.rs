@@ -18,7 +18,6 @@
 //! different status than other endpoints, add a variant to `response::Endpoint`. Tests require a request to each route.
 
 mod admission;
-mod api;
 pub mod audit;
 pub mod authentication;
 mod description;
@@ -33,7 +32,6 @@ mod routes;
 mod telemetry;
 
 pub use admission::RequestLimits;
-pub use api::{Api, Connection, Information, Limits, client_network};
 /// The type that [`management_router`] returns: a service that each connection clones.
 pub use axum::Router;
 /// The response of the service.
@@ -41,7 +39,7 @@ pub use axum::response::Response;
 pub use interface::{
     InterfaceAccess, InterfaceRoute, RefusedRequest, UserInterface, status_and_message,
 };
-pub use pipeline::Pipeline;
+pub use pipeline::{Api, Connection, Information, Limits, Pipeline, client_network};
 pub use response::{FRAME_BYTES_MAX, Held, HeldBody, error_chain};
 pub use route::{Access, BoundHandler, Route};
 pub use router::{Measurements, management_router, routes};
