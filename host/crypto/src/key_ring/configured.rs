@@ -1,6 +1,11 @@
-//! The configured encryption keys.
+//! The configured encryption keys, and recognizing them by their records.
 
-use std::{fmt, num::NonZeroU32, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    fmt,
+    num::NonZeroU32,
+    sync::Arc,
+};
 
 use aws_lc_rs::pbkdf2;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -12,9 +17,9 @@ use keywright_core::{
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-use super::data_key::{
-    DataKey, DerivationError, KEY_BYTES, PASSWORD_ITERATIONS_MAX, SALT_BYTES,
-    WRAPPED_KEY_BYTES_MAX, record_of,
+use super::{
+    DataKey, DerivationError, KEY_BYTES, KeyRing, PASSWORD_ITERATIONS_MAX, SALT_BYTES,
+    WRAPPED_KEY_BYTES_MAX, is_record_of, is_well_formed, record_of,
 };
 
 /// The minimum number of iterations to derive a new key from a password.
@@ -149,16 +154,6 @@ impl ConfiguredKeys {
         }
     }
 
-    /// Returns the keys, in order.
-    pub fn all(&self) -> &[ConfiguredKey] {
-        &self.keys
-    }
-
-    /// Returns the index of the active key.
-    pub(super) fn active(&self) -> usize {
-        self.active
-    }
-
     /// Creates a record for the active key, which must not have a record yet. Store the record before you encrypt with the key.
     pub async fn new_record(&self, id: Uuid, now: DateTime<Utc>) -> Result<KeyRecord, RecordError> {
         let key = self
@@ -215,7 +210,7 @@ impl KeySource {
     }
 
     /// Returns the key of this source for the given parameters, or `None` if the parameters belong to another source.
-    pub(super) async fn data_key(
+    async fn data_key(
         &self,
         derivation: &KeyDerivation,
     ) -> Result<Option<DataKey>, ComparisonError> {
@@ -327,4 +322,122 @@ fn stretch(
         key.as_mut_slice(),
     );
     Ok(key)
+}
+
+/// The result of comparing the configured keys with the records so far. No record is compared twice.
+#[derive(Clone, Default)]
+pub struct Recognition {
+    keys: HashMap<Uuid, Arc<DataKey>>,
+    active: Option<Uuid>,
+    compared: HashSet<Uuid>,
+    recognized_indexes: BTreeSet<usize>,
+}
+
+/// No stored value can be decrypted. Contains the ids of the keys that the values need.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no configured encryption key can decrypt any of the stored values, which need the keys {}; add them to \
+     encryption.keys, or restore the right database",
+    .0.iter().map(Uuid::to_string).collect::<Vec<_>>().join(", ")
+)]
+pub struct NoMatchingKeyError(pub Vec<Uuid>);
+
+impl Recognition {
+    /// Compares the configured keys with the records that were not compared before. After a failure, it continues with the other
+    /// records and keys, and returns the first error. A record without a result can be compared again.
+    ///
+    /// A key may have several records. All of them decrypt; the oldest one encrypts, so that all servers agree.
+    pub async fn compare(
+        &mut self,
+        configured: &ConfiguredKeys,
+        records: &[KeyRecord],
+    ) -> Result<(), ComparisonError> {
+        let mut records: Vec<&KeyRecord> = records
+            .iter()
+            .filter(|record| !self.was_compared(record.id))
+            .collect();
+        records.sort_by_key(|record| (record.created_at, record.id));
+        let mut outcome = Ok(());
+        for record in records {
+            let compared = self.compare_one(configured, record).await;
+            outcome = outcome.and(compared);
+        }
+        outcome
+    }
+
+    /// Returns whether the record of this key was compared. If it was and the key is unknown, the key is not configured.
+    pub fn was_compared(&self, key_id: Uuid) -> bool {
+        self.compared.contains(&key_id)
+    }
+
+    /// Returns the ids of all compared records.
+    pub fn compared(&self) -> impl Iterator<Item = Uuid> {
+        self.compared.iter().copied()
+    }
+
+    /// Returns the indexes of the configured keys without a record.
+    pub fn unrecognized(&self, configured: &ConfiguredKeys) -> Vec<usize> {
+        (0..configured.keys.len())
+            .filter(|index| !self.recognized_indexes.contains(index))
+            .collect()
+    }
+
+    /// Checks that at least one of the keys of stored values is known: a server with wrong keys must not start.
+    ///
+    /// # Errors
+    /// If values are stored, and all of their keys are unknown.
+    pub fn check(&self, in_use: &[Uuid]) -> Result<(), NoMatchingKeyError> {
+        if in_use.is_empty() || in_use.iter().any(|id| self.keys.contains_key(id)) {
+            return Ok(());
+        }
+        Err(NoMatchingKeyError(in_use.to_vec()))
+    }
+
+    /// Returns the recognized keys, or `None` if the active key is not recognized yet.
+    pub fn key_ring(&self) -> Option<KeyRing> {
+        Some(KeyRing {
+            active: self.active?,
+            keys: self.keys.clone(),
+        })
+    }
+
+    /// Returns the recognized keys for decryption. The key ring can't encrypt if the active key is not recognized yet.
+    pub fn key_ring_to_read(&self) -> KeyRing {
+        KeyRing {
+            active: self.active.unwrap_or_default(),
+            keys: self.keys.clone(),
+        }
+    }
+
+    async fn compare_one(
+        &mut self,
+        configured: &ConfiguredKeys,
+        record: &KeyRecord,
+    ) -> Result<(), ComparisonError> {
+        if !is_well_formed(record) {
+            return Err(ComparisonError::RecordMalformed(record.id));
+        }
+        let mut outcome = Ok(());
+        for (index, key) in configured.keys.iter().enumerate() {
+            let data_key = match key.source.data_key(&record.derivation).await {
+                Ok(Some(data_key)) if is_record_of(record, &data_key) => data_key,
+                Ok(_) => continue,
+                Err(failure) => {
+                    outcome = outcome.and(Err(failure));
+                    continue;
+                }
+            };
+            self.keys.insert(record.id, Arc::new(data_key));
+            self.recognized_indexes.insert(index);
+            if index == configured.active && self.active.is_none() {
+                self.active = Some(record.id);
+            }
+            outcome = Ok(());
+            break;
+        }
+        if outcome.is_ok() {
+            self.compared.insert(record.id);
+        }
+        outcome
+    }
 }

@@ -1,27 +1,30 @@
-//! The keys that encrypt stored values, and recognizing the configured keys by their records.
+//! The keys that encrypt stored values, and their stored records.
+//!
+//! Every key that was ever active has a record: an encrypted canary, and the parameters to obtain the key. A record belongs to the
+//! configured key that decrypts its canary (`configured.rs`). So keys need no ids in the configuration, and a wrong password is
+//! detected at start-up.
 
 mod configured;
-mod data_key;
 
-use std::{
-    collections::{BTreeSet, HashMap, HashSet},
-    fmt,
-    sync::Arc,
+use std::{collections::HashMap, fmt, sync::Arc};
+
+use aes_gcm::{
+    Aes256Gcm, Nonce,
+    aead::{Aead, KeyInit, Payload},
 };
-
+use aws_lc_rs::hkdf;
+use chrono::{DateTime, Utc};
 use keywright_core::{
     Secret,
-    ports::{Envelope, KeyRecord, KeyStatus, SealContext, SealError},
+    ports::{Envelope, KeyDerivation, KeyRecord, KeyStatus, SealContext, SealError},
 };
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
 pub use configured::{
-    ComparisonError, ConfiguredKey, ConfiguredKeys, KeyRingError, KeySource,
-    PASSWORD_ITERATIONS_MIN, RawKey, RawKeyError, RecordError, WrappingKey,
+    ComparisonError, ConfiguredKey, ConfiguredKeys, KeyRingError, KeySource, NoMatchingKeyError,
+    PASSWORD_ITERATIONS_MIN, RawKey, RawKeyError, Recognition, RecordError, WrappingKey,
 };
-use data_key::{DataKey, is_record_of, is_well_formed};
-pub use data_key::{DerivationError, PASSWORD_ITERATIONS_MAX, WRAPPED_KEY_BYTES_MAX};
 
 /// The recognized encryption keys. All of them decrypt, and the active one encrypts. [`Recognition`] creates the key ring from
 /// [`ConfiguredKeys`] and stored [`KeyRecord`]s.
@@ -152,120 +155,132 @@ fn associated_data(context: SealContext<'_>) -> Vec<u8> {
 /// The format of the associated data. Every format has its own number, so encodings of different formats always differ.
 const RECORD_FORMAT: u8 = 1;
 
-/// The result of comparing the configured keys with the records so far. No record is compared twice.
-#[derive(Clone, Default)]
-pub struct Recognition {
-    keys: HashMap<Uuid, Arc<DataKey>>,
-    active: Option<Uuid>,
-    compared: HashSet<Uuid>,
-    recognized_indexes: BTreeSet<usize>,
+/// The maximum number of iterations. Without it, a record could delay the start-up endlessly.
+pub const PASSWORD_ITERATIONS_MAX: u32 = 10_000_000;
+
+/// The longest stored wrapped key, in bytes.
+pub const WRAPPED_KEY_BYTES_MAX: usize = 16 * 1_024;
+
+/// Deriving a key failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("could not derive a key")]
+pub struct DerivationError;
+
+/// A key that encrypts and decrypts. It is zeroized on drop.
+struct DataKey {
+    root: Zeroizing<[u8; KEY_BYTES]>,
+    cipher: Aes256Gcm,
 }
 
-/// No stored value can be decrypted. Contains the ids of the keys that the values need.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "no configured encryption key can decrypt any of the stored values, which need the keys {}; add them to \
-     encryption.keys, or restore the right database",
-    .0.iter().map(Uuid::to_string).collect::<Vec<_>>().join(", ")
-)]
-pub struct NoMatchingKeyError(pub Vec<Uuid>);
-
-impl Recognition {
-    /// Compares the configured keys with the records that were not compared before. After a failure, it continues with the other
-    /// records and keys, and returns the first error. A record without a result can be compared again.
-    ///
-    /// A key may have several records. All of them decrypt; the oldest one encrypts, so that all servers agree.
-    pub async fn compare(
-        &mut self,
-        configured: &ConfiguredKeys,
-        records: &[KeyRecord],
-    ) -> Result<(), ComparisonError> {
-        let mut records: Vec<&KeyRecord> = records
-            .iter()
-            .filter(|record| !self.was_compared(record.id))
-            .collect();
-        records.sort_by_key(|record| (record.created_at, record.id));
-        let mut outcome = Ok(());
-        for record in records {
-            let compared = self.compare_one(configured, record).await;
-            outcome = outcome.and(compared);
-        }
-        outcome
+impl DataKey {
+    /// Creates a key. The root itself encrypts nothing: all used keys are derived from it.
+    fn new(root: Zeroizing<[u8; KEY_BYTES]>) -> Result<Self, DerivationError> {
+        let key = expand(&root, SEALING_PURPOSE, "")?;
+        let cipher = Aes256Gcm::new_from_slice(key.as_slice()).map_err(|_| DerivationError)?;
+        Ok(Self { root, cipher })
     }
 
-    /// Returns whether the record of this key was compared. If it was and the key is unknown, the key is not configured.
-    pub fn was_compared(&self, key_id: Uuid) -> bool {
-        self.compared.contains(&key_id)
+    /// Derives a key for another purpose.
+    fn derive(&self, label: &str) -> Result<Zeroizing<[u8; KEY_BYTES]>, DerivationError> {
+        expand(&self.root, LABEL_PURPOSE, label)
     }
 
-    /// Returns the ids of all compared records.
-    pub fn compared(&self) -> impl Iterator<Item = Uuid> {
-        self.compared.iter().copied()
+    /// Encrypts with a random nonce. Returns the nonce and the ciphertext.
+    fn encrypt(&self, associated_data: &[u8], plaintext: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+        let mut nonce = [0; NONCE_BYTES];
+        getrandom::fill(&mut nonce).ok()?;
+        let payload = Payload {
+            msg: plaintext,
+            aad: associated_data,
+        };
+        let ciphertext = self.cipher.encrypt(&Nonce::from(nonce), payload).ok()?;
+        Some((nonce.to_vec(), ciphertext))
     }
 
-    /// Returns the indexes of the configured keys without a record.
-    pub fn unrecognized(&self, configured: &ConfiguredKeys) -> Vec<usize> {
-        (0..configured.all().len())
-            .filter(|index| !self.recognized_indexes.contains(index))
-            .collect()
-    }
-
-    /// Checks that at least one of the keys of stored values is known: a server with wrong keys must not start.
-    ///
-    /// # Errors
-    /// If values are stored, and all of their keys are unknown.
-    pub fn check(&self, in_use: &[Uuid]) -> Result<(), NoMatchingKeyError> {
-        if in_use.is_empty() || in_use.iter().any(|id| self.keys.contains_key(id)) {
-            return Ok(());
-        }
-        Err(NoMatchingKeyError(in_use.to_vec()))
-    }
-
-    /// Returns the recognized keys, or `None` if the active key is not recognized yet.
-    pub fn key_ring(&self) -> Option<KeyRing> {
-        Some(KeyRing {
-            active: self.active?,
-            keys: self.keys.clone(),
-        })
-    }
-
-    /// Returns the recognized keys for decryption. The key ring can't encrypt if the active key is not recognized yet.
-    pub fn key_ring_to_read(&self) -> KeyRing {
-        KeyRing {
-            active: self.active.unwrap_or_default(),
-            keys: self.keys.clone(),
-        }
-    }
-
-    async fn compare_one(
-        &mut self,
-        configured: &ConfiguredKeys,
-        record: &KeyRecord,
-    ) -> Result<(), ComparisonError> {
-        if !is_well_formed(record) {
-            return Err(ComparisonError::RecordMalformed(record.id));
-        }
-        let mut outcome = Ok(());
-        for (index, key) in configured.all().iter().enumerate() {
-            let data_key = match key.source.data_key(&record.derivation).await {
-                Ok(Some(data_key)) if is_record_of(record, &data_key) => data_key,
-                Ok(_) => continue,
-                Err(failure) => {
-                    outcome = outcome.and(Err(failure));
-                    continue;
-                }
-            };
-            self.keys.insert(record.id, Arc::new(data_key));
-            self.recognized_indexes.insert(index);
-            if index == configured.active() && self.active.is_none() {
-                self.active = Some(record.id);
-            }
-            outcome = Ok(());
-            break;
-        }
-        if outcome.is_ok() {
-            self.compared.insert(record.id);
-        }
-        outcome
+    /// Decrypts. Returns `None` if the nonce, the ciphertext or the associated data was modified.
+    fn decrypt(&self, associated_data: &[u8], nonce: &[u8], ciphertext: &[u8]) -> Option<Vec<u8>> {
+        let nonce: [u8; NONCE_BYTES] = nonce.try_into().ok()?;
+        let payload = Payload {
+            msg: ciphertext,
+            aad: associated_data,
+        };
+        self.cipher.decrypt(&Nonce::from(nonce), payload).ok()
     }
 }
+
+/// Derives a key with HKDF-SHA-256.
+fn expand(
+    root: &[u8; KEY_BYTES],
+    purpose: &str,
+    label: &str,
+) -> Result<Zeroizing<[u8; KEY_BYTES]>, DerivationError> {
+    let mut key = Zeroizing::new([0; KEY_BYTES]);
+    hkdf::Salt::new(hkdf::HKDF_SHA256, HKDF_SALT)
+        .extract(root)
+        .expand(&[purpose.as_bytes(), label.as_bytes()], hkdf::HKDF_SHA256)
+        .and_then(|output| output.fill(key.as_mut_slice()))
+        .map_err(|_| DerivationError)?;
+    Ok(key)
+}
+
+/// Creates the record of a key. Returns `None` if the cipher fails.
+fn record_of(
+    key: &DataKey,
+    id: Uuid,
+    derivation: KeyDerivation,
+    now: DateTime<Utc>,
+) -> Option<KeyRecord> {
+    let (canary_nonce, canary_ciphertext) = key.encrypt(&canary_associated_data(id), CANARY)?;
+    Some(KeyRecord {
+        id,
+        derivation,
+        canary_nonce,
+        canary_ciphertext,
+        created_at: now,
+    })
+}
+
+fn is_record_of(record: &KeyRecord, key: &DataKey) -> bool {
+    key.decrypt(
+        &canary_associated_data(record.id),
+        &record.canary_nonce,
+        &record.canary_ciphertext,
+    )
+    .is_some_and(|canary| canary == CANARY)
+}
+
+fn is_well_formed(record: &KeyRecord) -> bool {
+    match &record.derivation {
+        KeyDerivation::Password(parameters) => {
+            parameters.salt.len() == SALT_BYTES
+                && (1..=PASSWORD_ITERATIONS_MAX).contains(&parameters.iterations)
+        }
+        KeyDerivation::Raw => true,
+        KeyDerivation::Wrapped(wrapped_key) => {
+            (1..=WRAPPED_KEY_BYTES_MAX).contains(&wrapped_key.len())
+        }
+    }
+}
+
+/// Returns the associated data of a canary: its format, and the key's id.
+fn canary_associated_data(id: Uuid) -> Vec<u8> {
+    [&[CANARY_FORMAT], id.as_bytes().as_slice()].concat()
+}
+
+/// The length of every key, in bytes.
+const KEY_BYTES: usize = 32;
+
+const SALT_BYTES: usize = 64;
+
+const NONCE_BYTES: usize = 12;
+const HKDF_SALT: &[u8] = b"keywright";
+
+/// The purposes of derived keys. Neither is a prefix of the other, so that no label leads to the key for values.
+const SEALING_PURPOSE: &str = "seal";
+const LABEL_PURPOSE: &str = "label:";
+
+/// The plaintext of a canary.
+const CANARY: &[u8] = b"keywright encryption key canary";
+
+/// The format byte of a canary's associated data. It differs from the format byte of values.
+const CANARY_FORMAT: u8 = 0;
