@@ -21,7 +21,6 @@ mod regenerate;
 mod rotation;
 mod set;
 mod summary;
-mod types;
 mod use_cases;
 mod version;
 mod version_store;
@@ -43,6 +42,7 @@ pub use certificates::{
 pub use child_versions::{BULK_BYTES_MAX, BULK_CERTIFICATES_MAX};
 pub use content::{Content, CredentialVersion, LONG_FIELD_CHARACTERS_MAX, VALUE_BYTES_MAX};
 pub(crate) use content::{SealedFor, StoredCertificate};
+pub use draft::{CredentialTypes, KnownType};
 pub use forest::{
     AUTHORITIES_MAX, AuthorityTree, FOREST_AUTHORITIES_MAX, FOREST_SIGNED_MAX, ForestPage,
 };
@@ -70,7 +70,6 @@ pub use summary::{
     COUNTED_BELOW_PATHS_MAX, COUNTED_CREDENTIALS_MAX, COUNTED_PATHS_MAX, CredentialCounts,
     DUE_LISTED_MAX, DueCredential, DueCredentials, ROTATING_AUTHORITIES_MAX, RotatingAuthorities,
 };
-pub use types::{CredentialTypes, KnownType};
 pub use use_cases::Credentials;
 pub use version::{
     DigestError, IssuerVersion, Lifetime, METADATA_CHARACTERS_MAX, Metadata, MetadataError,
