@@ -17,9 +17,9 @@ use crate::{
         CredentialName, CredentialType, CredentialVersion, EffectiveExpiry, FindNames,
         IssuedCredential, IssuerVersion, ListedCertificate, LookupName, ReadCredentials,
         SignedCredential, StoredVersion, VersionAttributes, VersionStore,
-        content::StoredCertificate,
         listing::{Listed, ReadableList},
         read::{for_response, in_days},
+        version::StoredCertificate,
     },
     permission::{Actor, Operation},
     ports::{

@@ -17,7 +17,7 @@ use crate::{
     credential::{
         CredentialName, CredentialVersion, ListedVersion, LookupName, StoredVersion,
         VersionAttributes, VersionStore,
-        content::{Content, StoredCertificate},
+        version::{Content, StoredCertificate},
         version_store::{Draft, WRITE_ATTEMPTS_MAX},
     },
     pace::Pace,

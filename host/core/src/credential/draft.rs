@@ -9,9 +9,9 @@ use crate::{
     credential::{
         CredentialName, CredentialType, Lifetime, LookupName, Parameters, PluginIdentity,
         VersionAttributes,
-        content::{Content, StoredCertificate, fields},
         inputs::Inputs,
         parameters::{COMMON_NAME, IS_CA, duration_days, signing_usages},
+        version::{Content, StoredCertificate, fields},
         version_store::{Authority, Draft},
     },
     ports::{

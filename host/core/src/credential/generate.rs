@@ -12,12 +12,12 @@ use crate::{
     credential::{
         CredentialName, CredentialType, CredentialVersion, LookupName, Metadata, Parameters,
         RequestedParameters, StoredVersion, VersionStore,
-        content::StoredCertificate,
         draft::{Generation, named_issuer},
         inputs::{ActiveInput, PermittedInput, is_derived_from, named_inputs},
         parameters::{
             BaseVersion, DURATION, SUBJECT, comparable_parameters, is_generated_by, normalize,
         },
+        version::StoredCertificate,
         version_store::{ActiveVersions, Draft, TransitionalParent},
     },
     permission::Operation,

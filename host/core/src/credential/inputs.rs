@@ -10,7 +10,7 @@ use crate::{
     UseCaseError,
     authorization::{Authorization, Caller, EffectivePermissions, Permit},
     credential::{
-        CredentialName, LookupName, Parameters, StoredVersion, VersionStore, content::Content,
+        CredentialName, LookupName, Parameters, StoredVersion, VersionStore, version::Content,
     },
     permission::{Actor, Operation},
     ports::{Generator, Input, PluginCallError, ReadVersions, Violation},

@@ -8,7 +8,6 @@ mod bulk_regenerate;
 mod ca_rotation;
 mod certificates;
 mod child_versions;
-mod content;
 mod draft;
 mod forest;
 mod generate;
@@ -40,8 +39,6 @@ pub use certificates::{
     CountedType, CredentialsByDaysLeft, DAYS_LEFT, PublicParts,
 };
 pub use child_versions::{BULK_BYTES_MAX, BULK_CERTIFICATES_MAX};
-pub use content::{Content, CredentialVersion, LONG_FIELD_CHARACTERS_MAX, VALUE_BYTES_MAX};
-pub(crate) use content::{SealedFor, StoredCertificate};
 pub use draft::{CredentialTypes, KnownType};
 pub use forest::{
     AUTHORITIES_MAX, AuthorityTree, FOREST_AUTHORITIES_MAX, FOREST_SIGNED_MAX, ForestPage,
@@ -72,7 +69,9 @@ pub use summary::{
 };
 pub use use_cases::Credentials;
 pub use version::{
-    DigestError, IssuerVersion, Lifetime, METADATA_CHARACTERS_MAX, Metadata, MetadataError,
-    PluginDigest, PluginIdentity, StoredVersion, VersionAttributes,
+    Content, CredentialVersion, DigestError, IssuerVersion, LONG_FIELD_CHARACTERS_MAX, Lifetime,
+    METADATA_CHARACTERS_MAX, Metadata, MetadataError, PluginDigest, PluginIdentity, StoredVersion,
+    VALUE_BYTES_MAX, VersionAttributes,
 };
+pub(crate) use version::{SealedFor, StoredCertificate};
 pub use version_store::{TransitionalParent, VersionStore};

@@ -10,7 +10,7 @@ use crate::{
     credential::{
         CredentialName, CredentialType, CredentialVersion, IssuerVersion, LookupName,
         StoredVersion, VersionAttributes,
-        content::{Content, ESCAPED_BYTES_MAX, StoredCertificate, check_size, fields, to_secret},
+        version::{Content, ESCAPED_BYTES_MAX, StoredCertificate, check_size, fields, to_secret},
     },
     pace::Pace,
     ports::{

@@ -14,8 +14,8 @@ use crate::{
     credential::{
         CredentialName, IssuerVersion, LookupName, Parameters, RegenerateCredentials,
         StoredVersion,
-        content::StoredCertificate,
         regenerate::signer_of,
+        version::StoredCertificate,
         version_store::{Authority, TransitionalParent},
     },
     ports::{Generator, NewVersion, ReadVersions},

@@ -25,9 +25,9 @@ use crate::{
     Secret, UseCaseError,
     credential::{
         CredentialName, Parameters, RegenerateCredentials, StoredVersion,
-        content::StoredCertificate,
         inputs::{Inputs, PermittedInput, may_read_all, named_inputs},
         parameters::IS_CA,
+        version::StoredCertificate,
     },
     permission::Actor,
     ports::{Additions, AppendCondition, Generator, NewVersion, ReadSigned, ReadVersions},
