@@ -1,9 +1,8 @@
-//! The thread pools for guests: two lanes, so that short calls never wait behind long calls. Within a lane, actors are served in
-//! rotation, and two actors can't use all threads for long calls; see [`Flow`].
-
-mod queue;
+//! The thread pools for guests, and their queues: two lanes, so that short calls never wait behind long calls. Within a lane, actors
+//! are served in rotation, and two actors can't use all threads for long calls; see [`Flow`].
 
 use std::{
+    collections::{HashMap, VecDeque},
     io,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
@@ -11,14 +10,12 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
-use keywright_core::request_id;
+use keywright_core::{permission::Actor, request_id};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::{Semaphore, oneshot};
-
-use queue::FairQueue;
-pub(crate) use queue::{Flow, NotRun, QueueLimits};
 
 use crate::{
     engine::CALLING_THREAD_STACK_BYTES,
@@ -178,7 +175,7 @@ impl Lane {
             threads: self.threads,
             threads_busy: self.threads_busy.load(Ordering::Relaxed),
             queue_length: self.queue.length(),
-            queue_length_max: self.queue.length_max(),
+            queue_length_max: self.queue.limits.length_max,
         }
     }
 }
@@ -204,175 +201,193 @@ fn lower_priority() {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::sync::{
-        atomic::{AtomicBool, Ordering},
-        mpsc,
-    };
+/// The flow of a job. Flows are served in rotation, regardless of how many jobs each has waiting.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Flow {
+    /// The requests of one actor.
+    Actor(Actor),
+    /// All bulk work together.
+    Bulk,
+    /// The server's own calls.
+    Server,
+}
 
-    use super::*;
+/// The limits of a lane's queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QueueLimits {
+    pub(crate) length_max: usize,
+    /// The maximum number of waiting calls of one actor.
+    pub(crate) length_per_actor_max: usize,
+    /// The time after which a refused caller should retry.
+    pub(crate) retry_after: Duration,
+}
 
-    fn lane(queue_length: usize) -> Lane {
-        let queue = FairQueue::new(1, 0, limits(queue_length));
-        Lane::start("test", 1, queue, keep_priority).unwrap()
-    }
+/// The reason why work returned no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotRun {
+    /// The actor has the maximum number of waiting jobs.
+    ActorQueueFull { retry_after: Duration },
+    /// It panicked: a defect of the host.
+    Panicked,
+    /// The lane has the maximum number of waiting jobs.
+    QueueFull { retry_after: Duration },
+}
 
-    fn limits(queue_length: usize) -> QueueLimits {
-        QueueLimits {
-            length_max: queue_length,
-            length_per_actor_max: queue_length,
-            retry_after: std::time::Duration::from_secs(7),
+/// Waiting jobs, in one queue per flow.
+struct FairQueue<J> {
+    state: Mutex<State<J>>,
+    has_changed: Condvar,
+    limits: QueueLimits,
+}
+
+struct State<J> {
+    by_flow: HashMap<Flow, Jobs<J>>,
+    /// The flows with waiting jobs, in the order in which they are served.
+    rotation: VecDeque<Flow>,
+    length: usize,
+    threads_idle: usize,
+    threads_reserved: usize,
+    is_closed: bool,
+}
+
+/// The jobs of a flow.
+struct Jobs<J> {
+    waiting: VecDeque<J>,
+    running: usize,
+}
+
+impl<J> FairQueue<J> {
+    /// Creates a queue for a number of threads, of which some are reserved for flows without a running job.
+    fn new(threads: usize, threads_reserved: usize, limits: QueueLimits) -> Self {
+        Self {
+            state: Mutex::new(State {
+                by_flow: HashMap::new(),
+                rotation: VecDeque::new(),
+                length: 0,
+                threads_idle: threads,
+                threads_reserved,
+                is_closed: false,
+            }),
+            has_changed: Condvar::new(),
+            limits,
         }
     }
 
-    /// Occupies the lane's thread until the sender is used or dropped.
-    async fn occupy(lane: &Arc<Lane>) -> (mpsc::Sender<()>, tokio::task::JoinHandle<()>) {
-        let (release, released) = mpsc::channel::<()>();
-        let (begun, has_begun) = oneshot::channel();
-        let occupied = Arc::clone(lane);
-        let task = tokio::spawn(async move {
-            let _ = occupied
-                .run(Flow::Server, move || {
-                    let _ = begun.send(());
-                    let _ = released.recv();
-                })
-                .await;
-        });
-        has_begun.await.unwrap();
-        (release, task)
+    /// Appends a job to the queue of its flow. A flow without waiting jobs may add one to a full lane: otherwise two flows could keep
+    /// all others out.
+    ///
+    /// # Errors
+    /// If the lane or the flow is full. If both are, reports the lane.
+    fn push(&self, flow: Flow, job: J) -> Result<(), NotRun> {
+        let retry_after = self.limits.retry_after;
+        let state = self.state.lock();
+        let waiting = state.waiting(&flow);
+        if waiting > 0 && state.length - state.waiting(&Flow::Bulk) >= self.limits.length_max {
+            return Err(NotRun::QueueFull { retry_after });
+        }
+        if waiting >= self.limits.length_per_actor_max {
+            return Err(NotRun::ActorQueueFull { retry_after });
+        }
+        self.add(state, flow, job);
+        Ok(())
     }
 
-    #[tokio::test]
-    async fn bulk_work_waits_outside_the_limits_of_the_queue() {
-        let lane = Arc::new(lane(1));
-        let (release, _task) = occupy(&lane).await;
-        let bulk: Vec<_> = (0..3)
-            .map(|number| {
-                let lane = Arc::clone(&lane);
-                tokio::spawn(async move { lane.run_bulk(move || number).await })
-            })
-            .collect();
-        while lane.queue.length() == 0 {
-            tokio::task::yield_now().await;
-        }
-        assert_eq!(lane.bulk_permits.available_permits(), 0);
-        let other = tokio::spawn({
-            let lane = Arc::clone(&lane);
-            async move { lane.run(Flow::Server, || 7).await }
-        });
-        while lane.queue.length() == 1 {
-            tokio::task::yield_now().await;
-        }
-        assert!(lane.run(Flow::Server, || 8).await.is_err());
-        drop(release);
-        assert_eq!(other.await.unwrap(), Ok(7));
-        for (number, waiting) in bulk.into_iter().enumerate() {
-            assert_eq!(waiting.await.unwrap(), Ok(number));
-        }
-        assert_eq!(lane.bulk_permits.available_permits(), 1);
+    /// Queues bulk work. It is exempt from the limits and does not count towards them, because its caller limits it.
+    fn push_bulk(&self, job: J) {
+        self.add(self.state.lock(), Flow::Bulk, job);
     }
 
-    #[tokio::test]
-    async fn bulk_work_of_a_dropped_caller_keeps_its_permit_to_its_end() {
-        let lane = Arc::new(lane(1));
-        let (release, released) = mpsc::channel::<()>();
-        let (begun, has_begun) = oneshot::channel();
-        let caller = tokio::spawn({
-            let lane = Arc::clone(&lane);
-            async move {
-                lane.run_bulk(move || {
-                    let _ = begun.send(());
-                    let _ = released.recv();
-                })
-                .await
+    fn add(&self, mut state: MutexGuard<'_, State<J>>, flow: Flow, job: J) {
+        let jobs = state.by_flow.entry(flow.clone()).or_default();
+        jobs.waiting.push_back(job);
+        if jobs.waiting.len() == 1 {
+            state.rotation.push_back(flow);
+        }
+        state.length += 1;
+        drop(state);
+        self.has_changed.notify_one();
+    }
+
+    /// Waits for the next job: the oldest job of the next flow in the rotation. `None` once the queue is closed and empty.
+    /// `ended` is the flow of the previous job of this thread.
+    fn pop(&self, ended: Option<Flow>) -> Option<(Flow, J)> {
+        let mut state = self.state.lock();
+        if let Some(flow) = ended {
+            state.end(&flow);
+        }
+        loop {
+            if let Some(job) = state.take() {
+                // The end of the previous job may also have made a second job runnable, on an idle thread.
+                if !state.rotation.is_empty() {
+                    self.has_changed.notify_one();
+                }
+                return Some(job);
             }
-        });
-        has_begun.await.unwrap();
-        caller.abort();
-        assert!(caller.await.unwrap_err().is_cancelled());
-        assert_eq!(lane.bulk_permits.available_permits(), 0);
-        drop(release);
-        assert_eq!(lane.run_bulk(|| 1).await, Ok(1));
-        assert_eq!(lane.bulk_permits.available_permits(), 1);
-    }
-
-    #[tokio::test]
-    async fn occupancy_counts_running_and_waiting_calls() {
-        let lane = Arc::new(lane(3));
-        let idle = LaneOccupancy {
-            lane: "test",
-            threads: 1,
-            threads_busy: 0,
-            queue_length: 0,
-            queue_length_max: 3,
-        };
-        assert_eq!(lane.occupancy(), idle);
-        let (release, task) = occupy(&lane).await;
-        let waiting = tokio::spawn({
-            let lane = Arc::clone(&lane);
-            async move { lane.run(Flow::Server, || 1).await }
-        });
-        while lane.queue.length() == 0 {
-            tokio::task::yield_now().await;
-        }
-        let full = LaneOccupancy {
-            threads_busy: 1,
-            queue_length: 1,
-            ..idle
-        };
-        assert_eq!(lane.occupancy(), full);
-        drop(release);
-        task.await.unwrap();
-        assert_eq!(waiting.await.unwrap(), Ok(1));
-        while lane.occupancy() != idle {
-            tokio::task::yield_now().await;
-        }
-    }
-
-    #[tokio::test]
-    async fn a_panic_ends_only_its_own_job() {
-        let lane = lane(1);
-        assert_eq!(
-            lane.run(Flow::Server, || assert!(std::hint::black_box(false)))
-                .await,
-            Err(NotRun::Panicked)
-        );
-        assert_eq!(lane.run(Flow::Server, || 1).await, Ok(1));
-    }
-
-    #[tokio::test]
-    async fn queued_work_of_a_dropped_caller_is_not_started() {
-        let lane = Arc::new(lane(2));
-        let (release, _task) = occupy(&lane).await;
-        let has_run = Arc::new(AtomicBool::new(false));
-        let caller = tokio::spawn({
-            let (lane, has_run) = (Arc::clone(&lane), Arc::clone(&has_run));
-            async move {
-                lane.run(Flow::Server, move || has_run.store(true, Ordering::SeqCst))
-                    .await
+            if state.is_closed {
+                return None;
             }
-        });
-        while lane.queue.length() == 0 {
-            tokio::task::yield_now().await;
+            self.has_changed.wait(&mut state);
         }
-        caller.abort();
-        assert!(caller.await.unwrap_err().is_cancelled());
-        drop(release);
-        assert_eq!(lane.run(Flow::Server, || 1).await, Ok(1));
-        assert!(!has_run.load(Ordering::SeqCst));
     }
 
-    #[tokio::test]
-    async fn generate_threads_have_a_lower_priority() {
-        let own = || rustix::process::getpriority_process(None).unwrap();
-        let before = own();
-        let lanes = Lanes::start([1, 1], limits(1)).unwrap();
-        assert_eq!(lanes.short.run(Flow::Server, own).await, Ok(before));
-        assert_eq!(
-            lanes.generate.run(Flow::Server, own).await,
-            Ok((before + GENERATE_NICENESS).min(19))
-        );
-        assert_eq!(own(), before);
+    /// Closes the queue: threads end once it is empty.
+    fn close(&self) {
+        self.state.lock().is_closed = true;
+        self.has_changed.notify_all();
+    }
+
+    fn length(&self) -> usize {
+        self.state.lock().length
     }
 }
+
+impl<J> State<J> {
+    /// Returns the number of waiting jobs of this flow.
+    fn waiting(&self, flow: &Flow) -> usize {
+        self.by_flow.get(flow).map_or(0, |jobs| jobs.waiting.len())
+    }
+
+    fn take(&mut self) -> Option<(Flow, J)> {
+        let next = if self.threads_idle > self.threads_reserved {
+            0
+        } else {
+            let mut rotation = self.rotation.iter();
+            rotation
+                .position(|flow| self.by_flow.get(flow).is_some_and(|jobs| jobs.running == 0))?
+        };
+        let flow = self.rotation.remove(next)?;
+        let jobs = self.by_flow.get_mut(&flow)?;
+        let job = jobs.waiting.pop_front()?;
+        jobs.running += 1;
+        if !jobs.waiting.is_empty() {
+            self.rotation.push_back(flow.clone());
+        }
+        self.threads_idle -= 1;
+        self.length -= 1;
+        Some((flow, job))
+    }
+
+    /// Counts a job of this flow as ended.
+    fn end(&mut self, flow: &Flow) {
+        self.threads_idle += 1;
+        let Some(jobs) = self.by_flow.get_mut(flow) else {
+            return;
+        };
+        jobs.running -= 1;
+        if jobs.running == 0 && jobs.waiting.is_empty() {
+            self.by_flow.remove(flow);
+        }
+    }
+}
+
+impl<J> Default for Jobs<J> {
+    fn default() -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            running: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
