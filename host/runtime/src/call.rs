@@ -17,9 +17,9 @@ use wasmtime::{
 
 use crate::{
     config::Limits,
-    engine::{MemoryLimiter, deadline_ticks},
+    engine::EPOCH_TICK,
     host::{
-        CallState, HostError, NoteReader, Notes, PassedIssuer, RandomSource,
+        CallState, HostError, MemoryLimiter, NoteReader, Notes, PassedIssuer, RandomSource,
         TBS_CERTIFICATE_BYTES_MAX,
     },
     lane::NotRun,
@@ -286,8 +286,14 @@ fn enforce_deadline(store: &mut Store<CallState>, deadline_ms: u64, used_before:
     });
 }
 
+/// Converts a deadline to ticks. Adds one, because the first tick may come at once.
+fn deadline_ticks(deadline_ms: u64) -> u64 {
+    let tick_ms = u64::try_from(EPOCH_TICK.as_millis()).unwrap_or(1);
+    deadline_ms.div_ceil(tick_ms) + 1
+}
+
 /// Returns the processor time that the current thread has used.
-fn processor_time() -> Duration {
+pub(crate) fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()
 }
@@ -348,5 +354,11 @@ mod tests {
         let lifting = wasmtime::Error::msg("list pointer/length out of bounds of memory");
         let fault = fault_of(&lifting, 1, None, 1);
         assert_eq!(fault, PluginFaultError::OutputMalformed);
+    }
+
+    #[test]
+    fn deadlines_are_never_shorter_than_configured() {
+        assert_eq!(deadline_ticks(10), 2);
+        assert_eq!(deadline_ticks(11), 3);
     }
 }

@@ -1,8 +1,8 @@
-//! The WebAssembly engine, the clock that enforces deadlines, and the limiter of memories and tables.
+//! The WebAssembly engine, and the clock that enforces deadlines.
 
 use std::{io, thread, time::Duration};
 
-use wasmtime::{Config, Enabled, Engine, EngineWeak, PoolingAllocationConfig, ResourceLimiter};
+use wasmtime::{Config, Enabled, Engine, EngineWeak, PoolingAllocationConfig};
 
 /// The interval at which the engine checks deadlines.
 pub(crate) const EPOCH_TICK: Duration = Duration::from_millis(10);
@@ -14,11 +14,11 @@ pub(crate) const CALLING_THREAD_STACK_BYTES: usize = GUEST_STACK_BYTES_MAX + 3 *
 const CORE_INSTANCES_MAX: u32 = 64;
 /// The maximum number of linear memories in a component. Toolchains of interpreted languages create two, and an empty one if
 /// their runtime's imports are stubbed.
-const MEMORIES_MAX: u32 = 3;
+pub(crate) const MEMORIES_MAX: u32 = 3;
 /// The maximum number of tables in a component.
-const TABLES_MAX: u32 = 16;
+pub(crate) const TABLES_MAX: u32 = 16;
 /// The maximum number of elements in a table.
-const TABLE_ELEMENTS_MAX: usize = 200_000;
+pub(crate) const TABLE_ELEMENTS_MAX: usize = 200_000;
 /// The host's own bookkeeping for one instance, in bytes.
 const INSTANCE_BYTES_MAX: usize = 1024 * 1024;
 /// The first bytes of each memory, which are overwritten with their initial content after a call. The memories of shipped plugins
@@ -89,67 +89,6 @@ fn tick(engine: &EngineWeak) {
     }
 }
 
-/// Converts a deadline to ticks. Adds one, because the first tick may come at once.
-pub(crate) fn deadline_ticks(deadline_ms: u64) -> u64 {
-    let tick_ms = u64::try_from(EPOCH_TICK.as_millis()).unwrap_or(1);
-    deadline_ms.div_ceil(tick_ms) + 1
-}
-
-/// Enforces the guest's memory limits and records whether it exceeded them.
-pub(crate) struct MemoryLimiter {
-    memory_bytes_max: u64,
-    /// The total size of all memories. Memories never shrink.
-    pub(crate) memory_bytes: u64,
-    pub(crate) is_exceeded: bool,
-}
-
-impl MemoryLimiter {
-    pub(crate) fn new(memory_bytes_max: u64) -> Self {
-        Self {
-            memory_bytes_max,
-            memory_bytes: 0,
-            is_exceeded: false,
-        }
-    }
-}
-
-impl ResourceLimiter for MemoryLimiter {
-    fn memory_growing(
-        &mut self,
-        current: usize,
-        desired: usize,
-        _maximum: Option<usize>,
-    ) -> wasmtime::Result<bool> {
-        let more = u64::try_from(desired.saturating_sub(current)).unwrap_or(u64::MAX);
-        let all = self.memory_bytes.saturating_add(more);
-        let fits = all <= self.memory_bytes_max;
-        if fits {
-            self.memory_bytes = all;
-        }
-        self.is_exceeded |= !fits;
-        Ok(fits)
-    }
-
-    fn table_growing(
-        &mut self,
-        _current: usize,
-        desired: usize,
-        _maximum: Option<usize>,
-    ) -> wasmtime::Result<bool> {
-        let fits = desired <= TABLE_ELEMENTS_MAX;
-        self.is_exceeded |= !fits;
-        Ok(fits)
-    }
-
-    fn memories(&self) -> usize {
-        MEMORIES_MAX as usize
-    }
-
-    fn tables(&self) -> usize {
-        TABLES_MAX as usize
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,25 +96,5 @@ mod tests {
     #[test]
     fn too_many_calls_for_the_address_space_are_an_error() {
         assert!(new_engine(20_000, 4 << 30).is_err());
-    }
-
-    #[test]
-    fn deadlines_are_never_shorter_than_configured() {
-        assert_eq!(deadline_ticks(10), 2);
-        assert_eq!(deadline_ticks(11), 3);
-    }
-
-    #[test]
-    fn the_memories_of_a_call_share_one_limit() {
-        let mut limiter = MemoryLimiter::new(100);
-        let mut grow = |current, desired| {
-            let is_granted = limiter.memory_growing(current, desired, None).unwrap();
-            (is_granted, limiter.memory_bytes, limiter.is_exceeded)
-        };
-        // One memory is created and grows, then another is created; each byte counts once.
-        assert_eq!(grow(0, 30), (true, 30, false));
-        assert_eq!(grow(30, 60), (true, 60, false));
-        assert_eq!(grow(0, 40), (true, 100, false));
-        assert_eq!(grow(40, 41), (false, 100, true));
     }
 }

@@ -1,5 +1,5 @@
-//! The host's state for one call of a guest, its interfaces for guests (random bytes, signing by issuers, and notes), and the
-//! generated bindings of the interfaces in `wit/`.
+//! The host's state for one call of a guest, with the limiter of its memories and tables; the interfaces for guests (random bytes,
+//! signing by issuers, and notes); and the generated bindings of the interfaces in `wit/`.
 //!
 //! The host uses only the types of the bindings, and the functions of `wasi:random`. The names of all other functions depend on the
 //! version that a component is built for (`interfaces.rs`).
@@ -9,12 +9,12 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use keywright_core::{credential::Parameters, ports::CertificateIssuer};
 use wasmtime::{
-    StoreContextMut,
+    ResourceLimiter, StoreContextMut,
     component::{Linker, Resource, ResourceType, WasmStr},
 };
 
 use crate::{
-    engine::MemoryLimiter,
+    engine::{MEMORIES_MAX, TABLE_ELEMENTS_MAX, TABLES_MAX},
     text::{GUEST_TEXT_BYTES_MAX, for_log},
 };
 
@@ -95,6 +95,61 @@ pub(crate) struct CallState {
     pub(crate) notes: Option<Notes>,
     /// The limiter of its memories and tables.
     pub(crate) limiter: MemoryLimiter,
+}
+
+/// Enforces the guest's memory limits and records whether it exceeded them.
+pub(crate) struct MemoryLimiter {
+    memory_bytes_max: u64,
+    /// The total size of all memories. Memories never shrink.
+    pub(crate) memory_bytes: u64,
+    pub(crate) is_exceeded: bool,
+}
+
+impl MemoryLimiter {
+    pub(crate) fn new(memory_bytes_max: u64) -> Self {
+        Self {
+            memory_bytes_max,
+            memory_bytes: 0,
+            is_exceeded: false,
+        }
+    }
+}
+
+impl ResourceLimiter for MemoryLimiter {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        let more = u64::try_from(desired.saturating_sub(current)).unwrap_or(u64::MAX);
+        let all = self.memory_bytes.saturating_add(more);
+        let fits = all <= self.memory_bytes_max;
+        if fits {
+            self.memory_bytes = all;
+        }
+        self.is_exceeded |= !fits;
+        Ok(fits)
+    }
+
+    fn table_growing(
+        &mut self,
+        _current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        let fits = desired <= TABLE_ELEMENTS_MAX;
+        self.is_exceeded |= !fits;
+        Ok(fits)
+    }
+
+    fn memories(&self) -> usize {
+        MEMORIES_MAX as usize
+    }
+
+    fn tables(&self) -> usize {
+        TABLES_MAX as usize
+    }
 }
 
 /// The reason why the host trapped a guest during a host call.
@@ -294,4 +349,23 @@ pub(crate) fn add_notes_to_linker(
         }
         Ok(())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memories_of_a_call_share_one_limit() {
+        let mut limiter = MemoryLimiter::new(100);
+        let mut grow = |current, desired| {
+            let is_granted = limiter.memory_growing(current, desired, None).unwrap();
+            (is_granted, limiter.memory_bytes, limiter.is_exceeded)
+        };
+        // One memory is created and grows, then another is created; each byte counts once.
+        assert_eq!(grow(0, 30), (true, 30, false));
+        assert_eq!(grow(30, 60), (true, 60, false));
+        assert_eq!(grow(0, 40), (true, 100, false));
+        assert_eq!(grow(40, 41), (false, 100, true));
+    }
 }

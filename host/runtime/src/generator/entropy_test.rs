@@ -7,12 +7,12 @@ use keywright_core::{
     credential::Parameters,
     ports::{PluginCallError, PluginFaultError},
 };
-use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 use tracing::subscriber::NoSubscriber;
 
 use super::{guest::GeneratorGuest, inputs::TestInputs};
 use crate::{
+    call::processor_time,
     conformance::{
         Effort, EntropyReport, GeneratedValue, RepeatableRandom, Stream, Subject, examine,
     },
@@ -122,7 +122,7 @@ impl Subject for Example<'_> {
 
     /// Returns the processor time of this thread, on which the guest runs.
     fn processor_time(&self) -> Duration {
-        Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
+        processor_time()
     }
 }
 
