@@ -12,8 +12,9 @@ use keywright_json::JsonError;
 use serde_json::Value;
 
 use super::{
-    description::Description,
-    exports::{EXPIRES, GenerateFunction, GeneratorExports, checked_lifetime, describe},
+    exports::{
+        Description, EXPIRES, GenerateFunction, GeneratorExports, checked_lifetime, describe,
+    },
     inputs::{Derivation, InputParameters, PassedInput, input_bytes},
 };
 use crate::{

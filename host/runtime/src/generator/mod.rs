@@ -1,6 +1,5 @@
 //! Implements the domain's port for generators. Each call is handled by the guest, on one of the lanes, or by the host itself.
 
-mod description;
 mod entropy_test;
 mod exports;
 mod guest;
