@@ -5,7 +5,7 @@ use std::sync::Arc;
 use keywright_core::ports::Identifiers;
 
 use crate::{
-    connections::{PoolOccupancy, Pools, Writer},
+    connections::{Connections, FileWatch, PoolOccupancy, Writer},
     credential::AppendBatches,
     error::DatabaseOpenError,
     postgres::{self, PostgresOptions},
@@ -15,7 +15,10 @@ use crate::{
 /// An open database with a current schema. It implements all ports of the storage. Clones share the connections.
 #[derive(Clone)]
 pub struct Database {
-    pub(crate) pools: Pools,
+    pub(crate) writer: Writer,
+    pub(crate) reader: Connections,
+    /// Checks that the path still names the database file. `None` on PostgreSQL, and if the database was opened read-only.
+    watch: Option<Arc<FileWatch>>,
     /// Adds versions in batches. `None` on SQLite, where all writes share commits.
     pub(crate) append_batches: Option<AppendBatches>,
     /// Generates the ids of new credentials and permissions.
@@ -67,18 +70,27 @@ impl Database {
         options: &DatabaseOptions,
         identifiers: Arc<dyn Identifiers>,
     ) -> Result<Self, DatabaseOpenError> {
-        let (pools, append_batches) = match options {
+        Ok(match options {
             DatabaseOptions::Postgres(options) => {
-                let pools = postgres::open(options).await?;
-                let batches = AppendBatches::start(&pools.writer, options.wait_max);
-                (pools, Some(batches))
+                let (writer, reader) = postgres::open(options).await?;
+                Self {
+                    append_batches: Some(AppendBatches::start(&writer, options.wait_max)),
+                    writer,
+                    reader,
+                    watch: None,
+                    identifiers,
+                }
             }
-            DatabaseOptions::Sqlite(options) => (sqlite::open(options).await?, None),
-        };
-        Ok(Self {
-            pools,
-            append_batches,
-            identifiers,
+            DatabaseOptions::Sqlite(options) => {
+                let (writer, reader, watch) = sqlite::open(options).await?;
+                Self {
+                    writer,
+                    reader,
+                    watch: Some(watch),
+                    append_batches: None,
+                    identifiers,
+                }
+            }
         })
     }
 
@@ -93,13 +105,10 @@ impl Database {
             DatabaseOptions::Postgres(options) => postgres::open_to_read(options).await?,
             DatabaseOptions::Sqlite(options) => sqlite::open_to_read(options).await?,
         };
-        let pools = Pools {
+        Ok(Self {
             writer: Writer::read_only(),
             reader,
             watch: None,
-        };
-        Ok(Self {
-            pools,
             append_batches: None,
             identifiers,
         })
@@ -107,11 +116,11 @@ impl Database {
 
     /// Returns the current number of connections that read and that write.
     pub fn occupancy(&self) -> DatabaseOccupancy {
-        let writer = self.pools.writer.occupancy();
+        let writer = self.writer.occupancy();
         let batches = self.append_batches.as_ref();
         let queued = batches.map_or(0, AppendBatches::waiting);
         DatabaseOccupancy {
-            readers: self.pools.reader.occupancy(),
+            readers: self.reader.occupancy(),
             writer: PoolOccupancy {
                 waiting: writer.waiting + queued,
                 ..writer
@@ -121,28 +130,28 @@ impl Database {
 
     /// Returns whether writes succeed: `false` from a failure of the disk until the next successful write.
     pub fn is_writable(&self) -> bool {
-        !self.pools.writer.is_failing()
+        !self.writer.is_failing()
     }
 
     /// Returns whether the paths of the database's files still name the files that were opened. Always `true` on PostgreSQL.
     pub fn is_in_place(&self) -> bool {
-        let watch = self.pools.watch.as_ref();
+        let watch = self.watch.as_ref();
         watch.is_none_or(|watch| watch.is_in_place())
     }
 
     /// Returns how often this server has retried transactions after conflicts. Always 0 on SQLite, which has one writer at a
     /// time.
     pub fn transactions_retried(&self) -> u64 {
-        let retries = self.pools.reader.retries();
-        retries + self.pools.writer.retries()
+        let retries = self.reader.retries();
+        retries + self.writer.retries()
     }
 
     /// Waits for running statements, and closes the connections.
     pub async fn close(&self) {
-        if let Some(watch) = &self.pools.watch {
+        if let Some(watch) = &self.watch {
             watch.end();
         }
-        self.pools.reader.close().await;
-        self.pools.writer.close().await;
+        self.reader.close().await;
+        self.writer.close().await;
     }
 }

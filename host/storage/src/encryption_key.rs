@@ -22,8 +22,7 @@ use crate::{
 impl Database {
     /// Returns the records of all encryption keys, oldest first.
     pub async fn encryption_keys(&self) -> Result<Vec<KeyRecord>, RepositoryError> {
-        self.pools
-            .reader
+        self.reader
             .fetch_all(statement(statements::ALL_KEYS).short())
             .await?
             .iter()
@@ -43,7 +42,7 @@ impl Database {
         known: &HashSet<Uuid>,
     ) -> Result<bool, RepositoryError> {
         let key = Arc::new((key.clone(), known.clone()));
-        let writer = &self.pools.writer;
+        let writer = &self.writer;
         let adding = writer.transaction(move |transaction| add_once(transaction, Arc::clone(&key)));
         adding.await
     }
@@ -64,7 +63,7 @@ impl Database {
             .bind(key_id)
             .bind(number(count))
             .bind(number(count_max));
-        let rows = self.pools.writer.fetch_all(reserve).await?;
+        let rows = self.writer.fetch_all(reserve).await?;
         let encryptions = rows
             .first()
             .map(|row| column!(row, "encryption_key_usage", "encryptions"))
@@ -79,7 +78,7 @@ impl Database {
         key_id: Uuid,
     ) -> Result<(), RepositoryError> {
         let query = statement(sql).bind(key_id);
-        self.pools.writer.serializable(query).await.map(drop)
+        self.writer.serializable(query).await.map(drop)
     }
 }
 
@@ -120,8 +119,7 @@ async fn add_once(
 #[async_trait]
 impl EncryptionKeyRepository for Database {
     async fn versions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryError> {
-        self.pools
-            .reader
+        self.reader
             .fetch_all(statement(statements::VERSIONS_BY_KEY))
             .await?
             .iter()
@@ -133,7 +131,7 @@ impl EncryptionKeyRepository for Database {
     }
 
     async fn encryptions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryError> {
-        let reader = &self.pools.reader;
+        let reader = &self.reader;
         let rows = reader.fetch_all(statement(statements::ENCRYPTIONS_BY_KEY));
         let usage = |row: &Row| {
             let id = column!(row, "encryption_key_usage", "encryption_key_id")?;
@@ -183,14 +181,14 @@ impl KeyRotationRepository for Database {
 
     async fn last_activated(&self) -> Result<Option<Uuid>, RepositoryError> {
         let query = statement(statements::LAST_ACTIVATED);
-        let row = self.pools.reader.fetch_optional(query).await?;
+        let row = self.reader.fetch_optional(query).await?;
         row.map(|row| column!(row, "encryption_key_activation", "encryption_key_id"))
             .transpose()
     }
 
     async fn keys_in_use(&self) -> Result<Vec<Uuid>, RepositoryError> {
         let query = statement(statements::KEYS_IN_USE);
-        let rows = self.pools.reader.fetch_all(query).await?;
+        let rows = self.reader.fetch_all(query).await?;
         rows.iter()
             .map(|row| column!(row, "encryption_key", "id"))
             .collect()
@@ -207,7 +205,7 @@ impl KeyRotationRepository for Database {
             .bind(after_sequence)
             .bind(i64::from(count_max))
             .bind(BATCH_BYTES_MAX);
-        let rows = self.pools.reader.fetch_all(query).await?;
+        let rows = self.reader.fetch_all(query).await?;
         rows.iter().map(sealed_version).collect()
     }
 
@@ -225,7 +223,7 @@ impl KeyRotationRepository for Database {
             let sql = statements::replace_envelopes(some.len());
             let query = built_statement(sql).bind(first.envelope.key_id);
             let query = some.iter().fold(query, bind_version);
-            replaced += self.pools.writer.execute(query).await?;
+            replaced += self.writer.execute(query).await?;
         }
         Ok(replaced)
     }

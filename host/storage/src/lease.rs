@@ -53,7 +53,7 @@ impl Leases for Database {
 impl Database {
     /// Runs a statement, and returns whether it changed its row.
     async fn changes_row(&self, statement: Statement) -> Result<bool, RepositoryError> {
-        let changed = self.pools.writer.execute(statement).await?;
+        let changed = self.writer.execute(statement).await?;
         Ok(changed > 0)
     }
 }

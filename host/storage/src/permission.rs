@@ -30,7 +30,7 @@ impl Database {
         &self,
         statement: Statement,
     ) -> Result<Option<Permission>, RepositoryError> {
-        let rows = self.pools.writer.fetch_all(statement).await?;
+        let rows = self.writer.fetch_all(statement).await?;
         rows.first().map(Permission::decode).transpose()
     }
 }
@@ -42,7 +42,7 @@ impl PermissionRepository for Database {
         actor: &Actor,
         paths: &[PermissionPath],
     ) -> Result<Vec<Permission>, RepositoryError> {
-        let reader = &self.pools.reader;
+        let reader = &self.reader;
         let query = of_actor_on(reader.engine(), actor, paths).short();
         reader.decode_all(query).await
     }
@@ -53,7 +53,7 @@ impl PermissionRepository for Database {
         paths: &[PermissionPath],
         name: &LookupName,
     ) -> Result<(Vec<Permission>, Option<CredentialName>), RepositoryError> {
-        let (found, stored) = match &self.pools.reader {
+        let (found, stored) = match &self.reader {
             Connections::Postgres(connections) => {
                 let fixed = [actor.as_str().into(), name.folded().into()];
                 let paths = paths.iter().map(PermissionPath::as_str);
@@ -89,7 +89,7 @@ impl PermissionRepository for Database {
         actor: &Actor,
         receive: Receive<'_, Permission>,
     ) -> Result<(), RepositoryError> {
-        let reader = &self.pools.reader;
+        let reader = &self.reader;
         // Nearly every actor has few permissions.
         let some = statement(statements::SOME_OF_ACTOR)
             .bind(actor.as_str())
@@ -107,7 +107,7 @@ impl PermissionRepository for Database {
 
     async fn grant(&self, grants: &[Grant]) -> Result<(), RepositoryError> {
         let grants = self.new_grants(grants);
-        let writer = &self.pools.writer;
+        let writer = &self.writer;
         let granting =
             writer.transaction(move |transaction| grant_once(transaction, Arc::clone(&grants)));
         granting.await
@@ -118,7 +118,7 @@ impl PermissionRepository for Database {
         grants: &[Grant],
     ) -> Result<Result<Vec<Permission>, Actor>, RepositoryError> {
         let grants = self.new_grants(grants);
-        let writer = &self.pools.writer;
+        let writer = &self.writer;
         let granting = writer
             .transaction(move |transaction| grant_uncovered_once(transaction, Arc::clone(&grants)));
         granting.await
@@ -126,7 +126,7 @@ impl PermissionRepository for Database {
 
     async fn by_id(&self, id: Uuid) -> Result<Option<Permission>, RepositoryError> {
         let query = statement(statements::BY_ID).bind(id).short();
-        Ok(self.pools.reader.decode_all(query).await?.pop())
+        Ok(self.reader.decode_all(query).await?.pop())
     }
 
     async fn on_path(
@@ -138,7 +138,7 @@ impl PermissionRepository for Database {
         let query = statement(statements::ON_PATH)
             .bind(path.as_str())
             .bind(count_max);
-        self.pools.reader.decode_all(query).await
+        self.reader.decode_all(query).await
     }
 
     async fn on_path_after(
@@ -153,7 +153,7 @@ impl PermissionRepository for Database {
             .bind(path.as_str())
             .bind(after.map_or("", Actor::as_str))
             .bind(count_max);
-        self.pools.reader.decode_all(query).await
+        self.reader.decode_all(query).await
     }
 
     async fn add(&self, grant: &Grant) -> Result<Option<Permission>, RepositoryError> {

@@ -12,8 +12,8 @@ use sqlx::{
 
 use crate::{
     connections::{
-        Connections, Pools, PostgresConnections, PostgresTarget, ServerHealth, Writer,
-        milliseconds, require_triggers, within,
+        Connections, PostgresConnections, PostgresTarget, ServerHealth, Writer, milliseconds,
+        require_triggers, within,
     },
     error::{DatabaseOpenError, SqlxError},
     migrations::{
@@ -48,7 +48,9 @@ impl fmt::Debug for PostgresOptions {
 }
 
 /// Opens the database and migrates its schema. Only one of several concurrent servers migrates it.
-pub(crate) async fn open(options: &PostgresOptions) -> Result<Pools, DatabaseOpenError> {
+pub(crate) async fn open(
+    options: &PostgresOptions,
+) -> Result<(Writer, Connections), DatabaseOpenError> {
     let connection = connect_options(options)?;
     let database = display_name(&connection);
     migrate(&database, &connection, options.wait_max).await?;
@@ -64,11 +66,8 @@ pub(crate) async fn open(options: &PostgresOptions) -> Result<Pools, DatabaseOpe
             .map_err(|source| not_reached(&database, source))
     };
     let writer = Writer::on_connections(pool(options.writers_max).await?, options.wait_max);
-    Ok(Pools {
-        writer,
-        reader: Connections::Postgres(pool(options.readers_max).await?.reading()),
-        watch: None,
-    })
+    let reader = pool(options.readers_max).await?.reading();
+    Ok((writer, Connections::Postgres(reader)))
 }
 
 /// Opens a database with a current schema, without changing it.

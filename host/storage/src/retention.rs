@@ -30,7 +30,7 @@ impl RetentionRepository for Database {
             .bind(names.before.as_str())
             .bind(i64::from(count_max));
         let query = bound(query, threshold);
-        let rows = self.pools.reader.fetch_all(query).await?;
+        let rows = self.reader.fetch_all(query).await?;
         let mut exceeding = Vec::new();
         for row in &rows {
             if column!(row, "credential", "exceeds")? {
@@ -58,7 +58,7 @@ impl RetentionRepository for Database {
         after_sequence: i64,
         count_max: u32,
     ) -> Result<Vec<DeletableVersion>, RepositoryError> {
-        let sql = self.pools.reader.engine().choose(
+        let sql = self.reader.engine().choose(
             statements::POSTGRES_DELETABLE_VERSIONS,
             statements::SQLITE_DELETABLE_VERSIONS,
         );
@@ -67,7 +67,7 @@ impl RetentionRepository for Database {
             .bind(after_sequence)
             .bind(i64::from(count_max));
         let query = bound(query, threshold);
-        let rows = self.pools.reader.fetch_all(query).await?;
+        let rows = self.reader.fetch_all(query).await?;
         rows.iter().map(deletable_version).collect()
     }
 
@@ -80,7 +80,7 @@ impl RetentionRepository for Database {
         if version_ids.is_empty() {
             return Ok(Vec::new());
         }
-        let engine = self.pools.reader.engine();
+        let engine = self.reader.engine();
         let query = built_statement(statements::delete_versions(engine, version_ids.len()))
             .bind(credential_id)
             .bind(EVERY_SEQUENCE)
@@ -90,7 +90,7 @@ impl RetentionRepository for Database {
             .fold(bound(query, threshold), |query, id| query.bind(*id));
         // The statement checks again that each version is deletable. It never deletes the latest version or the latest version
         // that is not transitional, so the credential's columns that repeat values of its versions stay correct.
-        let rows = self.pools.writer.serializable(query).await?;
+        let rows = self.writer.serializable(query).await?;
         rows.iter()
             .map(|row| column!(row, "credential_version", "id"))
             .collect()
@@ -118,7 +118,7 @@ fn deletable_version(row: &Row) -> Result<DeletableVersion, RepositoryError> {
 impl RetentionClock for Database {
     async fn read(&self) -> Result<Option<ClockRecord>, RepositoryError> {
         let query = statement(statements::READ_CLOCK).bind(CLOCK_ID);
-        let Some(row) = self.pools.reader.fetch_optional(query).await? else {
+        let Some(row) = self.reader.fetch_optional(query).await? else {
             return Ok(None);
         };
         let seen_at: i64 = column!(row, "retention_clock", "seen_at")?;
@@ -139,7 +139,7 @@ impl RetentionClock for Database {
             .bind(CLOCK_ID)
             .bind(record.seen_at.timestamp_millis())
             .bind(record.trusted_from.timestamp_millis());
-        self.pools.writer.execute(query).await.map(drop)
+        self.writer.execute(query).await.map(drop)
     }
 }
 

@@ -21,9 +21,7 @@ use sqlx::{
 };
 
 use crate::{
-    connections::{
-        Connections, FileWatch, Pools, SqliteFile, SqliteReaders, SqliteSettings, Writer,
-    },
+    connections::{Connections, FileWatch, SqliteFile, SqliteReaders, SqliteSettings, Writer},
     error::{DatabaseOpenError, in_words, is_busy},
     migrations::{
         AppliedMigration, SchemaVersionError, check_compatible, files, require_current, statements,
@@ -46,36 +44,30 @@ pub struct SqliteOptions {
 }
 
 /// Opens the database and migrates its schema. Creates a missing file, which only its owner may read.
-pub(crate) async fn open(options: &SqliteOptions) -> Result<Pools, DatabaseOpenError> {
+pub(crate) async fn open(
+    options: &SqliteOptions,
+) -> Result<(Writer, Connections, Arc<FileWatch>), DatabaseOpenError> {
     let path = &options.path;
     create_if_new(options)?;
     let not_opened = |source: sqlx::Error| not_opened(path, source);
     require_own(options).await?;
     let watch = FileWatch::begin(path).map_err(|error| not_opened(error.into()))?;
     migrate(options).await?;
-    let readers = SqliteFile::watched(read_only(options), &watch);
-    let pools = Pools {
-        writer: Writer::on_sqlite(
-            SqliteFile::watched(writing(options), &watch),
-            options.wait_max,
-        )
-        .await
-        .map_err(not_opened)?,
-        reader: SqliteReaders::open(readers, options.readers_max, options.wait_max)
-            .await
-            .map(Connections::Sqlite)
-            .map_err(not_opened)?,
-        watch: Some(Arc::clone(&watch)),
-    };
+    let file = SqliteFile::watched(writing(options), &watch);
+    let writer = Writer::on_sqlite(file, options.wait_max).await;
+    let writer = writer.map_err(not_opened)?;
+    let file = SqliteFile::watched(read_only(options), &watch);
+    let readers = SqliteReaders::open(file, options.readers_max, options.wait_max).await;
+    let reader = readers.map(Connections::Sqlite).map_err(not_opened)?;
     // The first read creates the write-ahead log, which exists as long as the reading connection.
-    let read = pools.reader.fetch_all(statement(READ)).await;
+    let read = reader.fetch_all(statement(READ)).await;
     read.map_err(|source| self::not_opened(path, source))?;
     watch
         .watch_side_files()
         .and_then(|()| mark_as_created(path))
         .map_err(|error| not_opened(error.into()))?;
     watch.check().map_err(not_opened)?;
-    Ok(pools)
+    Ok((writer, reader, watch))
 }
 
 /// Reads the schema of the file once, or checks that a server can create a missing file.

@@ -28,7 +28,7 @@ impl Database {
         range: SequenceRange,
         row: impl Fn(&Row) -> Result<T, RepositoryError>,
     ) -> Result<Vec<T>, RepositoryError> {
-        let rows = self.pools.reader.fetch_all(bind(sql, range)).await?;
+        let rows = self.reader.fetch_all(bind(sql, range)).await?;
         rows.iter().map(row).collect()
     }
 }
@@ -36,26 +36,25 @@ impl Database {
 #[async_trait]
 impl CheckRepository for Database {
     async fn damage(&self) -> Result<Vec<String>, RepositoryError> {
-        match self.pools.reader.engine() {
+        match self.reader.engine() {
             Engine::Postgres => Ok(Vec::new()),
-            Engine::Sqlite => sqlite_damage(&self.pools.reader).await,
+            Engine::Sqlite => sqlite_damage(&self.reader).await,
         }
     }
 
     async fn schema_differences(&self) -> Result<Vec<String>, RepositoryError> {
-        match self.pools.reader.engine() {
-            Engine::Postgres => schema::postgres_differences(&self.pools.reader).await,
-            Engine::Sqlite => schema::sqlite_differences(&self.pools.reader).await,
+        match self.reader.engine() {
+            Engine::Postgres => schema::postgres_differences(&self.reader).await,
+            Engine::Sqlite => schema::sqlite_differences(&self.reader).await,
         }
     }
 
     async fn ends(&self) -> Result<CheckEnds, RepositoryError> {
         let sql = self
-            .pools
             .reader
             .engine()
             .choose(statements::POSTGRES_ENDS, statements::SQLITE_ENDS);
-        let row = self.pools.reader.fetch_optional(statement(sql)).await?;
+        let row = self.reader.fetch_optional(statement(sql)).await?;
         row.as_ref().map_or_else(|| Ok(CheckEnds::default()), ends)
     }
 
@@ -63,7 +62,7 @@ impl CheckRepository for Database {
         &self,
         range: SequenceRange,
     ) -> Result<Vec<CheckedCredential>, RepositoryError> {
-        let sql = self.pools.reader.engine().choose(
+        let sql = self.reader.engine().choose(
             statements::POSTGRES_CREDENTIALS,
             statements::SQLITE_CREDENTIALS,
         );
@@ -72,7 +71,6 @@ impl CheckRepository for Database {
 
     async fn versions(&self, range: SequenceRange) -> Result<Vec<CheckedVersion>, RepositoryError> {
         let sql = self
-            .pools
             .reader
             .engine()
             .choose(statements::POSTGRES_VERSIONS, statements::SQLITE_VERSIONS);
@@ -80,12 +78,12 @@ impl CheckRepository for Database {
     }
 
     async fn version_by_id(&self, id: Uuid) -> Result<Option<CheckedVersion>, RepositoryError> {
-        let sql = self.pools.reader.engine().choose(
+        let sql = self.reader.engine().choose(
             statements::POSTGRES_VERSION_BY_ID,
             statements::SQLITE_VERSION_BY_ID,
         );
         let query = statement(sql).bind(id);
-        let row = self.pools.reader.fetch_optional(query).await?;
+        let row = self.reader.fetch_optional(query).await?;
         row.as_ref().map(version).transpose()
     }
 
@@ -93,7 +91,7 @@ impl CheckRepository for Database {
         &self,
         range: SequenceRange,
     ) -> Result<Vec<CheckedIndexEntry>, RepositoryError> {
-        let sql = self.pools.reader.engine().choose(
+        let sql = self.reader.engine().choose(
             statements::POSTGRES_INDEXED_NAMES,
             statements::SQLITE_INDEXED_NAMES,
         );
@@ -101,14 +99,14 @@ impl CheckRepository for Database {
     }
 
     async fn wrongly_indexed(&self) -> Result<Vec<i64>, RepositoryError> {
-        match self.pools.reader.engine() {
+        match self.reader.engine() {
             // `POSTGRES_CREDENTIALS` checks the index with each credential.
             Engine::Postgres => Ok(Vec::new()),
             Engine::Sqlite => {
                 let query = statement(statements::SQLITE_WRONG_WORDS)
                     .bind(WRONGLY_INDEXED_MAX)
                     .bind(i64::try_from(NAME_CHARACTERS_MAX).unwrap_or(i64::MAX));
-                let rows = self.pools.reader.fetch_all(query).await?;
+                let rows = self.reader.fetch_all(query).await?;
                 let sequence = |row: &Row| column!(row, "credential_name", "sequence");
                 rows.iter().map(sequence).collect()
             }

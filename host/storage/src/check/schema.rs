@@ -171,8 +171,8 @@ mod tests {
             writers_max: 1,
             wait_max: std::time::Duration::from_mins(10),
         };
-        let pools = postgres::open(&options).await.unwrap();
-        let lines = postgres_lines(&pools.reader).await.unwrap();
+        let (_writer, reader) = postgres::open(&options).await.unwrap();
+        let lines = postgres_lines(&reader).await.unwrap();
         let mut text = String::new();
         for line in &lines {
             text.push_str(line);

@@ -1,6 +1,6 @@
-//! The connections that read a SQLite file.
+//! The connections that read.
 //!
-//! A short read runs in place, on the caller's thread: reading a few rows by an index takes a few microseconds, less than
+//! On SQLite, a short read runs in place, on the caller's thread: reading a few rows by an index takes a few microseconds, less than
 //! handing the read to another thread. Every other read is long: it runs on a thread where it may block, and long reads together
 //! use only a part of the connections.
 
@@ -22,18 +22,137 @@ use deadpool::{
     },
 };
 use futures_util::future::{Either, select};
-use keywright_core::{permission::Actor, ports::RepositoryError};
+use keywright_core::{
+    permission::Actor,
+    ports::{Receive, RepositoryError},
+};
 use tokio::{sync::mpsc, task::spawn_blocking, time::timeout};
 
 use super::{
-    pool::{LongReads, PoolOccupancy, into_sqlx},
+    pool::{Engine, LongReads, PoolOccupancy, into_sqlx},
+    postgres::PostgresConnections,
     sqlite::SqliteConnection,
     sqlite_file::SqliteFile,
 };
 use crate::{
     error::{is_busy, is_unavailable, repository_failure},
-    statement::{Row, Statement},
+    statement::{Decoded, Row, Statement},
 };
+
+/// The connections that read, on either engine.
+#[derive(Clone)]
+pub(crate) enum Connections {
+    Postgres(PostgresConnections),
+    Sqlite(SqliteReaders),
+}
+
+impl Connections {
+    pub(crate) fn engine(&self) -> Engine {
+        match self {
+            Self::Postgres(_) => Engine::Postgres,
+            Self::Sqlite(_) => Engine::Sqlite,
+        }
+    }
+
+    /// Returns the same connections for reads of an actor, whose long reads wait for each other first.
+    pub(crate) fn of_actor(&self, actor: &Actor) -> Self {
+        match self {
+            Self::Postgres(connections) => Self::Postgres(connections.of_actor(actor)),
+            Self::Sqlite(readers) => Self::Sqlite(readers.of_actor(actor)),
+        }
+    }
+
+    pub(crate) async fn fetch_all(
+        &self,
+        statement: Statement,
+    ) -> Result<Vec<Row>, RepositoryError> {
+        match self {
+            Self::Postgres(connections) => connections.fetch_all(statement).await,
+            Self::Sqlite(readers) => readers.read(statement, SqliteConnection::fetch_all).await,
+        }
+    }
+
+    pub(crate) async fn decode_all<T: Decoded>(
+        &self,
+        statement: Statement,
+    ) -> Result<Vec<T>, RepositoryError> {
+        match self {
+            Self::Postgres(connections) => {
+                let rows = connections.fetch_all(statement).await?;
+                rows.iter().map(T::decode).collect()
+            }
+            Self::Sqlite(readers) => {
+                let decoded = readers.read(statement, SqliteConnection::decode_all);
+                decoded.await?
+            }
+        }
+    }
+
+    /// Runs a statement and passes its rows to the receiver, one by one, until there are no more or the receiver stops.
+    /// Buffers only a few rows.
+    pub(crate) async fn fetch_each(
+        &self,
+        statement: Statement,
+        receive: &mut (dyn FnMut(Row) -> ControlFlow<()> + Send),
+    ) -> Result<(), RepositoryError> {
+        match self {
+            Self::Postgres(connections) => connections.fetch_each(statement, receive).await,
+            Self::Sqlite(readers) => readers.fetch_each(statement, receive).await,
+        }
+    }
+
+    /// Like [`Self::fetch_each`], but decodes each row and passes the decoded value, if any, to the receiver.
+    pub(crate) async fn decode_each<T>(
+        &self,
+        statement: Statement,
+        mut decode: impl FnMut(&Row) -> Result<Option<T>, RepositoryError> + Send,
+        receive: Receive<'_, T>,
+    ) -> Result<(), RepositoryError> {
+        let mut outcome = Ok(());
+        let mut receive_row = |row| match decode(&row) {
+            Ok(Some(decoded)) => receive(decoded),
+            Ok(None) => ControlFlow::Continue(()),
+            Err(failure) => {
+                outcome = Err(failure);
+                ControlFlow::Break(())
+            }
+        };
+        self.fetch_each(statement, &mut receive_row).await?;
+        outcome
+    }
+
+    /// Runs a statement that returns at most one row, and returns it.
+    pub(crate) async fn fetch_optional(
+        &self,
+        statement: Statement,
+    ) -> Result<Option<Row>, RepositoryError> {
+        let rows = self.fetch_all(statement).await?;
+        Ok(rows.into_iter().next())
+    }
+
+    /// Returns how often statements were retried after conflicts with transactions.
+    pub(crate) fn retries(&self) -> u64 {
+        match self {
+            Self::Postgres(connections) => connections.retries(),
+            Self::Sqlite(_) => 0,
+        }
+    }
+
+    pub(crate) fn occupancy(&self) -> PoolOccupancy {
+        match self {
+            Self::Postgres(connections) => connections.occupancy(),
+            Self::Sqlite(readers) => readers.occupancy(),
+        }
+    }
+
+    /// Refuses new check-outs, waits for connections in use (at most as long as a caller waits), and closes all connections.
+    pub(crate) async fn close(&self) {
+        match self {
+            Self::Postgres(connections) => connections.close().await,
+            Self::Sqlite(readers) => readers.close().await,
+        }
+    }
+}
 
 /// Connections that read a SQLite file: opened on demand, up to a maximum number.
 #[derive(Clone)]

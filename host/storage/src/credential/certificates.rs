@@ -33,7 +33,7 @@ impl CertificateLists for Database {
         types: SignedTypes,
         receive: Receive<'_, ListedCertificate>,
     ) -> Result<(), RepositoryError> {
-        let reader = self.pools.reader.of_actor(actor);
+        let reader = self.reader.of_actor(actor);
         let sql = match types {
             SignedTypes::All => statements::CERTIFICATES_OF_ALL_TYPES,
             SignedTypes::Certificates => statements::CERTIFICATES,
@@ -46,7 +46,7 @@ impl CertificateLists for Database {
         actor: &Actor,
         receive: Receive<'_, ListedCertificate>,
     ) -> Result<(), RepositoryError> {
-        let reader = self.pools.reader.of_actor(actor);
+        let reader = self.reader.of_actor(actor);
         each(&reader, statements::AUTHORITIES, receive).await
     }
 
@@ -56,7 +56,7 @@ impl CertificateLists for Database {
         name: &LookupName,
         types: SignedTypes,
     ) -> Result<Option<ListedCertificate>, RepositoryError> {
-        let reader = self.pools.reader.of_actor(actor);
+        let reader = self.reader.of_actor(actor);
         let sql = match types {
             SignedTypes::All => statements::CERTIFICATE_OF_ANY_TYPE_BY_NAME,
             SignedTypes::Certificates => statements::CERTIFICATE_BY_NAME,
@@ -74,7 +74,7 @@ impl CertificateLists for Database {
         actor: &Actor,
         signer: &LookupName,
     ) -> Result<Vec<CredentialName>, RepositoryError> {
-        let reader = self.pools.reader.of_actor(actor);
+        let reader = self.reader.of_actor(actor);
         let query = statement(statements::CERTIFICATES_SIGNED_BY).bind(signer.folded());
         let rows = reader.fetch_all(query).await?;
         rows.iter().map(row::name).collect()
@@ -85,7 +85,7 @@ impl CertificateLists for Database {
         actor: &Actor,
         signer: &LookupName,
     ) -> Result<Vec<IssuedCredential>, RepositoryError> {
-        let reader = self.pools.reader.of_actor(actor);
+        let reader = self.reader.of_actor(actor);
         let query = statement(statements::ISSUED_BY).bind(signer.folded());
         let rows = reader.fetch_all(query).await?;
         rows.iter().map(row::issued_credential).collect()
@@ -95,7 +95,7 @@ impl CertificateLists for Database {
         &self,
         moments: [DateTime<Utc>; EXPIRY_MOMENTS],
     ) -> Result<Vec<ExpiryCounts>, RepositoryError> {
-        let reader = &self.pools.reader;
+        let reader = &self.reader;
         let query = moments.iter().fold(
             statement(statements::CREDENTIALS_BY_EXPIRY),
             |query, moment| query.bind(moment.timestamp_millis()),
@@ -111,7 +111,7 @@ impl CertificateLists for Database {
         until: DateTime<Utc>,
         receive: Receive<'_, EffectiveExpiry>,
     ) -> Result<(), RepositoryError> {
-        let reader = self.pools.reader.of_actor(actor);
+        let reader = self.reader.of_actor(actor);
         let Some(names) = NameSearch::new(names, reader.engine()) else {
             return Ok(());
         };
@@ -134,7 +134,7 @@ impl CertificateLists for Database {
         actor: &Actor,
         receive: Receive<'_, CredentialName>,
     ) -> Result<(), RepositoryError> {
-        let reader = self.pools.reader.of_actor(actor);
+        let reader = self.reader.of_actor(actor);
         let query = statement(summary::TRANSITIONAL_AUTHORITIES);
         let decode = |row: &Row| row::name(row).map(Some);
         reader.decode_each(query, decode, receive).await

@@ -27,7 +27,7 @@ impl CredentialSearches for Database {
         find: &Find,
         receive: Receive<'_, FoundCredential>,
     ) -> Result<(), RepositoryError> {
-        let reader = self.pools.reader.of_actor(actor);
+        let reader = self.reader.of_actor(actor);
         let Some(names) = NameSearch::new(&find.names, reader.engine()) else {
             return Ok(());
         };
@@ -53,7 +53,7 @@ impl CredentialSearches for Database {
         before: &str,
         count_max: u32,
     ) -> Result<Vec<ListedCredential>, RepositoryError> {
-        let reader = &self.pools.reader;
+        let reader = &self.reader;
         let query = statement(statements::LIST)
             .bind(from)
             .bind(before)
@@ -73,7 +73,7 @@ impl CredentialSearches for Database {
         names: &FindNames,
         receive: Receive<'_, GeneratedCredential>,
     ) -> Result<(), RepositoryError> {
-        let reader = self.pools.reader.of_actor(actor);
+        let reader = self.reader.of_actor(actor);
         let Some(names) = NameSearch::by_comparison(names) else {
             return Ok(());
         };
@@ -98,7 +98,7 @@ impl CredentialSearches for Database {
         names: &FindNames,
         receive: Receive<'_, FoundCredential>,
     ) -> Result<(), RepositoryError> {
-        let reader = self.pools.reader.of_actor(actor);
+        let reader = self.reader.of_actor(actor);
         let Some(names) = NameSearch::by_comparison(names) else {
             return Ok(());
         };
@@ -114,7 +114,7 @@ impl CredentialSearches for Database {
         path: &PermissionPath,
         count_max: u64,
     ) -> Result<Vec<(CredentialType, u64)>, RepositoryError> {
-        let reader = self.pools.reader.of_actor(actor);
+        let reader = self.reader.of_actor(actor);
         let count_max = i64::try_from(count_max).unwrap_or(i64::MAX);
         let query = if path.covers_everything() {
             statement(summary::COUNT_ALL).bind(count_max)

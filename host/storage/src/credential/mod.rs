@@ -42,7 +42,7 @@ use change_versions::{Request, change_once};
 impl Database {
     /// Runs a statement that reads at most one name.
     async fn name(&self, query: Statement) -> Result<Option<CredentialName>, RepositoryError> {
-        let row = self.pools.reader.fetch_optional(query.short()).await?;
+        let row = self.reader.fetch_optional(query.short()).await?;
         row.as_ref().map(row::name).transpose()
     }
 
@@ -61,9 +61,9 @@ impl Database {
         for some in names.chunks(NAMES_AT_ONCE) {
             let query = statement.bind([], some.iter().copied());
             let reading = if some.len() <= statements::NAMES_ONE_BY_ONE_MAX {
-                self.pools.reader.decode_all(query.short()).await
+                self.reader.decode_all(query.short()).await
             } else {
-                self.pools.reader.of_actor(actor).decode_all(query).await
+                self.reader.of_actor(actor).decode_all(query).await
             };
             all.append(&mut reading?);
         }
@@ -83,7 +83,7 @@ impl Database {
 impl CredentialRepository for Database {
     async fn name_of_version(&self, id: Uuid) -> Result<Option<CredentialName>, RepositoryError> {
         let query = statement(statements::NAME_FROM_VERSION_ID).bind(id);
-        let Some(row) = self.pools.reader.fetch_optional(query.short()).await? else {
+        let Some(row) = self.reader.fetch_optional(query.short()).await? else {
             return Ok(None);
         };
         let found: Uuid = column!(row, "credential_version", "id")?;
@@ -96,7 +96,7 @@ impl CredentialRepository for Database {
         credential_id: Uuid,
     ) -> Result<Option<CredentialName>, RepositoryError> {
         let query = statement(statements::NAME_FROM_CREDENTIAL_ID).bind(credential_id);
-        let Some(row) = self.pools.reader.fetch_optional(query.short()).await? else {
+        let Some(row) = self.reader.fetch_optional(query.short()).await? else {
             return Ok(None);
         };
         let found: Uuid = column!(row, "credential", "id")?;
@@ -117,7 +117,7 @@ impl CredentialRepository for Database {
         read: PermittedRead<'_>,
         permits: &mut (dyn FnMut(Vec<Permission>) -> bool + Send),
     ) -> Result<PermittedVersions, RepositoryError> {
-        match &self.pools.reader {
+        match &self.reader {
             // Boxed, so that reads from SQLite don't need memory for this much larger future.
             Connections::Postgres(connections) => {
                 Box::pin(permitted_from_postgres(connections, read, permits)).await
@@ -128,7 +128,7 @@ impl CredentialRepository for Database {
 
     async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, RepositoryError> {
         let query = statement(statements::VERSION_BY_ID).bind(id).short();
-        Ok(self.pools.reader.decode_all(query).await?.pop())
+        Ok(self.reader.decode_all(query).await?.pop())
     }
 
     async fn versions_of(
@@ -136,7 +136,7 @@ impl CredentialRepository for Database {
         credential: CredentialKey<'_>,
         selection: VersionSelection,
     ) -> Result<Vec<StoredVersion>, RepositoryError> {
-        let engine = self.pools.reader.engine();
+        let engine = self.reader.engine();
         let (newest_first, current) = match credential {
             CredentialKey::Id(_) => (
                 statements::VERSIONS_OF_CREDENTIAL_NEWEST_FIRST,
@@ -166,7 +166,7 @@ impl CredentialRepository for Database {
                 }
             }
         };
-        self.pools.reader.decode_all(query).await
+        self.reader.decode_all(query).await
     }
 
     async fn size_of_versions(
@@ -182,7 +182,7 @@ impl CredentialRepository for Database {
             }
         };
         let query = query.bind(i64::from(count_max));
-        let reader = self.pools.reader.of_actor(actor);
+        let reader = self.reader.of_actor(actor);
         let row = reader.fetch_optional(query).await?;
         row.as_ref()
             .map_or_else(|| Ok(VersionsSize::default()), row::versions_size)
@@ -217,7 +217,7 @@ impl CredentialRepository for Database {
         }
         let sql = statements::newest_signed_by(types, signers.len());
         let query = Self::signed_by(sql, signers, count_max);
-        self.pools.reader.decode_all(query).await
+        self.reader.decode_all(query).await
     }
 
     async fn names_signed_by(
@@ -232,7 +232,7 @@ impl CredentialRepository for Database {
         }
         let sql = statements::names_signed_by(types, signers.len());
         let query = Self::signed_by(sql, signers, count_max);
-        let rows = self.pools.reader.of_actor(actor).fetch_all(query).await?;
+        let rows = self.reader.of_actor(actor).fetch_all(query).await?;
         rows.iter().map(row::signed_name).collect()
     }
 
@@ -249,11 +249,11 @@ impl CredentialRepository for Database {
             unchanged: unchanged.to_vec(),
         };
         let batches = self.append_batches.as_ref();
-        append_batches::append(&self.pools.writer, batches, addition).await
+        append_batches::append(&self.writer, batches, addition).await
     }
 
     async fn append_all(&self, additions: Additions) -> Result<AllAppended, RepositoryError> {
-        append::append_all(&self.pools.writer, &self.identifiers, additions).await
+        append::append_all(&self.writer, &self.identifiers, additions).await
     }
 
     async fn change_version(
@@ -268,8 +268,7 @@ impl CredentialRepository for Database {
             change,
             additions,
         });
-        self.pools
-            .writer
+        self.writer
             .transaction(move |transaction| change_once(transaction, Arc::clone(&request)))
             .await
     }
@@ -278,15 +277,15 @@ impl CredentialRepository for Database {
         let query = statement(statements::DELETE_CREDENTIAL)
             .bind(name.folded())
             .bind(name.as_str());
-        let rows = self.pools.writer.serializable(query).await?;
+        let rows = self.writer.serializable(query).await?;
         let mut ids = rows.iter().map(|row| column!(row, "credential", "id"));
         ids.next().transpose()
     }
 
     async fn ping(&self) -> Result<(), RepositoryError> {
         let query = statement(statements::PING).bind(Uuid::nil()).short();
-        self.pools.reader.fetch_all(query).await?;
-        if self.pools.writer.is_failing() {
+        self.reader.fetch_all(query).await?;
+        if self.writer.is_failing() {
             return Err(RepositoryError::Unavailable(Box::new(WriteCheckError)));
         }
         Ok(())

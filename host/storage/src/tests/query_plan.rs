@@ -44,7 +44,7 @@ impl Identifiers for NoIdentifiers {
 async fn sqlite_prepares_point_reads_once() {
     let folder = tempfile::tempdir().unwrap();
     let database = migrated_sqlite(&folder).await;
-    let Connections::Sqlite(readers) = &database.pools.reader else {
+    let Connections::Sqlite(readers) = &database.reader else {
         panic!("not a file")
     };
     for sql in POINT_READS {
@@ -191,7 +191,7 @@ fn no_plan_reads_a_whole_table(
 async fn plan(database: &Database, sql: &str) -> Vec<String> {
     let query = built_statement(format!("explain query plan {sql}"));
     let query = (0..parameters(sql)).fold(query, |query, _| query.bind(None::<i64>));
-    let writer = &database.pools.writer;
+    let writer = &database.writer;
     let rows = writer.fetch_all(query).await.unwrap();
     let details = rows.iter().map(|row| column!(row, "plan", "detail"));
     details.collect::<Result<_, _>>().unwrap()
