@@ -49,11 +49,12 @@ pub(crate) fn parallel(argument: &str) -> Result<u8, String> {
 
 /// Parses metadata, a JSON object, from an argument. Preserves the text verbatim.
 pub(crate) fn metadata(argument: &str) -> Result<SecretJson, String> {
-    object(argument)?;
+    json_object(argument)?;
     keywright_json::read(argument).map_err(|cause| cause.to_string())
 }
 
-pub(crate) fn object(argument: &str) -> Result<Map<String, Value>, String> {
+/// Parses a JSON object from an argument.
+pub fn json_object(argument: &str) -> Result<Map<String, Value>, String> {
     match keywright_json::read(argument) {
         Ok(Value::Object(fields)) => Ok(fields),
         Ok(_) => Err("must be a JSON object".to_owned()),

@@ -61,6 +61,7 @@ pub use api::*;
 pub use client::{
     Client, ClientBuilder, Error, Grant, LoginOptions, Loss, RequestError, Tokens, UserAction, Wait,
 };
+pub use input::json_object;
 pub use keywright_json::JsonError;
 pub use output::{printable, printable_json};
 pub use secret::{Secret, SecretJson};

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     GenerateCredential, GenerateMode, KnownType, SecretJson,
-    input::{metadata, number, object, text_of},
+    input::{json_object, metadata, number, text_of},
 };
 
 /// Generate a credential
@@ -173,7 +173,7 @@ impl Parameters {
     fn merge(&self, known: Option<&KnownType>) -> Result<Map<String, Value>, CommandError> {
         let mut merged = match &self.file {
             None => Map::new(),
-            Some(file) => object(&text_of(file)?)
+            Some(file) => json_object(&text_of(file)?)
                 .map_err(|cause| CommandError::Usage(format!("--parameters-file: {cause}")))?,
         };
         let options = self.option_values()?;

@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use clap::{Args, ValueEnum};
 use etcetera::{BaseStrategy, base_strategy::choose_native_strategy};
 use indicatif::ProgressBar;
-use keywright_client::printable_json;
+use keywright_client::{json_object, printable_json};
 use keywright_registry::{Cache, PinnedReference, RegistryHost, pull};
 use keywright_runtime::{
     ComponentSource, Limits, LoadError, NoteReader, PluginUnderTest, SandboxConfig, TestHost,
@@ -36,7 +36,7 @@ pub(super) struct ComponentArguments {
     #[arg(value_name = "FILE")]
     pub(super) file: PathBuf,
     /// Settings of the plugin: a JSON object. Other users of the machine can see it.
-    #[arg(long, value_name = "JSON", default_value = "{}", value_parser = object)]
+    #[arg(long, value_name = "JSON", default_value = "{}", value_parser = json_object)]
     settings: Map<String, Value>,
     /// Limits of each call that differ from the defaults: a JSON object, such as `{"deadline_ms": 1000}`
     #[arg(long, value_name = "JSON", default_value = "{}", value_parser = limits)]
@@ -157,20 +157,12 @@ pub(super) enum OutputForm {
     Table,
 }
 
-pub(super) fn object(text: &str) -> Result<Map<String, Value>, String> {
-    match keywright_json::read(text) {
-        Ok(Value::Object(fields)) => Ok(fields),
-        Ok(_) => Err("must be a JSON object".to_owned()),
-        Err(cause) => Err(cause.to_string()),
-    }
-}
-
 pub(super) fn json(text: &str) -> Result<Value, String> {
     keywright_json::read(text).map_err(|cause| cause.to_string())
 }
 
 pub(super) fn inputs(text: &str) -> Result<TestInputs, String> {
-    let inputs = object(text)?;
+    let inputs = json_object(text)?;
     let refused =
         |cause: String| format!("must map each name to an object with type and value: {cause}");
     if let Some((name, _)) = inputs.iter().find(|(_, input)| !input.is_object()) {
@@ -192,7 +184,7 @@ pub(super) fn seconds(text: &str) -> Result<u64, String> {
 }
 
 fn limits(text: &str) -> Result<Limits, String> {
-    let limits = object(text)?;
+    let limits = json_object(text)?;
     if let Some((name, _)) = limits.iter().find(|(_, limit)| !limit.is_u64()) {
         return Err(format!("{name} must be a whole number"));
     }

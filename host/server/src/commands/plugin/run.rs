@@ -13,6 +13,7 @@ use std::{
 
 use clap::Args;
 use indicatif::ProgressBar;
+use keywright_client::json_object;
 use keywright_runtime::{
     ConformanceReport, Effect, Limits, Mismatch, Operation, Outcome, PluginCall, PluginTestError,
     PluginUnderTest, Prediction, Quantiles, Speed, SystemRandom, TestInputs, TestRandom,
@@ -25,8 +26,8 @@ use similar::TextDiff;
 use super::{
     super::output::{self, counted, escaped},
     arguments::{
-        ComponentArguments, OutputForm, inputs, json, now_seconds, object, pretty, seconds,
-        to_json, uncached_host,
+        ComponentArguments, OutputForm, inputs, json, now_seconds, pretty, seconds, to_json,
+        uncached_host,
     },
 };
 use crate::{
@@ -49,7 +50,7 @@ pub(crate) struct Run {
     #[command(flatten)]
     component: ComponentArguments,
     /// Parameters of the request: a JSON object. With `--recover`, the stored parameters.
-    #[arg(long, value_name = "JSON", value_parser = object)]
+    #[arg(long, value_name = "JSON", value_parser = json_object)]
     parameters: Option<Map<String, Value>>,
     /// Credentials that the parameters name as inputs, instead of the plugin's examples: a JSON object such as
     /// `{"/db/user": {"type": "user", "value": {"username": "ada"}}}`
@@ -147,7 +148,7 @@ pub(crate) struct Bench {
     component: ComponentArguments,
     /// Parameters of the request: a JSON object. Default: the first example in the plugin's schema, or `{}` if there
     /// is none.
-    #[arg(long, value_name = "JSON", value_parser = object)]
+    #[arg(long, value_name = "JSON", value_parser = json_object)]
     parameters: Option<Map<String, Value>>,
     /// Document in which a resolver finds the references: JSON. Default: `{}`.
     #[arg(long, value_name = "JSON", value_parser = json, conflicts_with = "parameters")]
