@@ -38,7 +38,7 @@ mod resolver;
 mod schema;
 mod text;
 
-pub use cache::{CACHE_EXTENSIONS, CacheAccess, CacheKeys};
+pub use cache::{CACHE_EXTENSIONS, CacheAccess, CacheKeys, broken_rule_of_private_folder};
 pub use compiler::{COMPILE_COMMAND, compile_component};
 pub use component::COMPONENT_BYTES_MAX;
 pub use config::{

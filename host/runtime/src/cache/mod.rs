@@ -19,6 +19,7 @@ use std::{
 
 use aws_lc_rs::{digest, hmac};
 use parking_lot::Mutex;
+use rustix::process::{Uid, geteuid};
 use wasmtime::{Engine, component::Component};
 use zeroize::Zeroizing;
 
@@ -251,20 +252,29 @@ fn prepare(directory: &Path) -> Result<(), LoadError> {
         .create(directory)
         .map_err(refused)?;
     let metadata = fs::metadata(directory).map_err(refused)?;
-    let rule = if metadata.uid() != rustix::process::geteuid().as_raw() {
-        Some("must belong to the user that the server runs as")
-    } else if metadata.mode() & 0o077 != 0 {
-        Some("must have the mode 0700, so that no other user can read or write it")
-    } else {
-        None
-    };
-    if let Some(rule) = rule {
+    let user = geteuid();
+    if let Some(rule) = broken_rule_of_private_folder(&metadata, Some(user)) {
         return Err(LoadError::CacheDirectoryUnsafe {
             path: directory.to_owned(),
             rule,
         });
     }
     Ok(())
+}
+
+/// Returns the rule that a folder breaks if other users than its owner can access it, as the predicate of a sentence. `None` as the
+/// owner accepts any owner.
+pub fn broken_rule_of_private_folder(
+    folder: &fs::Metadata,
+    owner: Option<Uid>,
+) -> Option<&'static str> {
+    if owner.is_some_and(|owner| folder.uid() != owner.as_raw()) {
+        Some("must belong to the user that the server runs as")
+    } else if folder.mode() & 0o077 != 0 {
+        Some("must have the mode 0700, so that no other user can read or write it")
+    } else {
+        None
+    }
 }
 
 /// Returns the key in a directory of the current user. Generates it if it does not exist.

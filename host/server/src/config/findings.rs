@@ -6,7 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rustix::fs::Access;
+use keywright_runtime::broken_rule_of_private_folder;
+use rustix::{fs::Access, process::geteuid};
 
 use super::source::{joined, source_of};
 use crate::started::StartupError;
@@ -112,21 +113,11 @@ impl Findings {
             }
         };
         // The check may run as root, but the server as another user.
-        let user = rustix::process::geteuid();
+        let owner = Some(geteuid()).filter(|user| !user.is_root());
         if !metadata.is_dir() {
             self.mistake(setting, format!("{shown} is not a folder"));
-        } else if metadata.uid() != user.as_raw() && !user.is_root() {
-            self.mistake(
-                setting,
-                format!("{shown} must belong to the user that the server runs as"),
-            );
-        } else if metadata.mode() & 0o077 != 0 {
-            self.mistake(
-                setting,
-                format!(
-                    "{shown} must have the mode 0700, so that no other user can read or write it"
-                ),
-            );
+        } else if let Some(rule) = broken_rule_of_private_folder(&metadata, owner) {
+            self.mistake(setting, format!("{shown} {rule}"));
         }
     }
 
