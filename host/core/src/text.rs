@@ -1,4 +1,6 @@
-//! Text from guests, other programs and callers, in logs and responses.
+//! Text from guests, other programs and callers, and durations, in logs and responses.
+
+use std::time::Duration;
 
 use keywright_json::is_control_or_invisible;
 
@@ -15,6 +17,11 @@ pub fn sanitized(text: &str) -> String {
         .take(SANITIZED_CHARACTERS_MAX)
         .map(visible)
         .collect()
+}
+
+/// Returns a duration for the log: in milliseconds, rounded to whole microseconds.
+pub fn duration_ms(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1_000_000.0).round() / 1_000.0
 }
 
 /// The maximum length of sanitized text.

@@ -8,6 +8,7 @@ use std::{
 use keywright_core::{
     credential::PluginIdentity,
     ports::{CertificateIssuer, PluginCallError, PluginFaultError},
+    text::duration_ms,
 };
 use rustix::time::{ClockId, clock_gettime};
 use wasmtime::{
@@ -95,7 +96,7 @@ impl Plugin {
             plugin.name = self.identity.name,
             plugin.digest = self.identity.digest,
             function,
-            duration_ms = (begun.elapsed().as_secs_f64() * 1_000_000.0).round() / 1_000.0,
+            duration_ms = duration_ms(begun.elapsed()),
             outcome = if outcome.is_ok() {
                 "returned"
             } else {
