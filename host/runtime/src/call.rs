@@ -8,7 +8,7 @@ use std::{
 use keywright_core::{
     credential::PluginIdentity,
     ports::{CertificateIssuer, PluginCallError, PluginFaultError},
-    text::duration_ms,
+    text::{duration_ms, for_log},
 };
 use rustix::time::{ClockId, clock_gettime};
 use wasmtime::{
@@ -27,7 +27,6 @@ use crate::{
     load_error::PluginRefusedError,
     measure::{self, CallMeasurements, Usage},
     schema::SettingsSchema,
-    text::for_log,
 };
 
 /// The maximum number of resource handles that a guest may hold at once.

@@ -7,16 +7,17 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use keywright_core::{credential::Parameters, ports::CertificateIssuer};
+use keywright_core::{
+    credential::Parameters,
+    ports::CertificateIssuer,
+    text::{GUEST_TEXT_BYTES_MAX, for_log},
+};
 use wasmtime::{
     ResourceLimiter, StoreContextMut,
     component::{Linker, Resource, ResourceType, WasmStr},
 };
 
-use crate::{
-    engine::{MEMORIES_MAX, TABLE_ELEMENTS_MAX, TABLES_MAX},
-    text::{GUEST_TEXT_BYTES_MAX, for_log},
-};
+use crate::engine::{MEMORIES_MAX, TABLE_ELEMENTS_MAX, TABLES_MAX};
 
 wasmtime::component::bindgen!({
     path: [

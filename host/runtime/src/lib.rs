@@ -36,7 +36,6 @@ mod outline;
 mod plugin_under_test;
 mod resolver;
 mod schema;
-mod text;
 
 pub use cache::{CACHE_EXTENSIONS, CacheAccess, CacheKeys, broken_rule_of_private_folder};
 pub use compiler::{COMPILE_COMMAND, compile_component};

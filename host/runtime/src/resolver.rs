@@ -9,6 +9,7 @@ use keywright_core::{
         POINTER_SEGMENTS_MAX, PluginCallError, PluginFaultError, PluginState, REFERENCE_FIELDS_MAX,
         Reference, Resolver,
     },
+    text::for_caller,
 };
 use wasmtime::{Store, component::Instance};
 
@@ -26,7 +27,6 @@ use crate::{
     lane::{Flow, Lanes},
     load_error::PluginRefusedError,
     schema::SettingsSchema,
-    text::for_caller,
 };
 
 /// The interfaces that find references. A component needs one of them; the host calls the last.

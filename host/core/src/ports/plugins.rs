@@ -13,6 +13,7 @@ use crate::{
     },
     permission::Actor,
     ports::CertificateIssuer,
+    text::{for_caller, printable},
 };
 
 /// The configured generators, by credential type.
@@ -323,6 +324,19 @@ pub struct Violation {
     /// The rule, a predicate with the field as its subject: "must be at most 9".
     pub rule: String,
 }
+
+impl Violation {
+    /// Creates a violation from a field name and a rule that may come from a guest or a caller.
+    pub fn new(field: Option<&str>, rule: &str) -> Self {
+        Self {
+            field: field.map(|name| printable(name, FIELD_BYTES_MAX)),
+            rule: for_caller(rule),
+        }
+    }
+}
+
+/// The maximum length of a field name, in bytes. Longer names are truncated.
+const FIELD_BYTES_MAX: usize = 256;
 
 impl std::fmt::Display for Violation {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

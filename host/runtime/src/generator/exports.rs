@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use keywright_core::{
     credential::{CredentialType, Lifetime},
     ports::GeneratorDescription,
+    text::{for_caller, for_log},
 };
 use keywright_json::is_control_or_invisible;
 use wasmtime::{
@@ -24,7 +25,6 @@ use crate::{
     interfaces::{Exported, functions},
     load_error::PluginRefusedError,
     schema::{ParametersSchema, ValueSchema, with_printable_texts},
-    text::{for_caller, for_log},
 };
 
 /// The interface of a generator's description.

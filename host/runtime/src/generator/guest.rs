@@ -7,6 +7,7 @@ use keywright_core::{
     Secret,
     credential::{CredentialType, Lifetime, Parameters, RequestedParameters},
     ports::{CertificateIssuer, Input, PluginCallError, PluginFaultError, Recovered, Violation},
+    text::for_caller,
 };
 use keywright_json::JsonError;
 use serde_json::Value;
@@ -26,7 +27,6 @@ use crate::{
     },
     load_error::PluginRefusedError,
     schema::{SensitiveJson, SettingsSchema},
-    text::{for_caller, violation},
 };
 
 /// The names of the guest's functions in logs and metrics.
@@ -238,7 +238,7 @@ impl GeneratorGuest {
     /// Parses a value that a caller sets, and rejects unknown fields.
     fn known_fields(&self, value: &Secret) -> Result<SensitiveJson, PluginCallError> {
         let json = SensitiveJson::parse(value)
-            .map_err(|_| PluginCallError::ValueRefused(violation(None, "must be JSON")))?;
+            .map_err(|_| PluginCallError::ValueRefused(Violation::new(None, "must be JSON")))?;
         match self.description.value_schema.unknown_field(json.value()) {
             Some(field) => Err(PluginCallError::ValueFieldUnknown(for_caller(field))),
             None => Ok(json),
@@ -459,5 +459,5 @@ fn not_json(cause: JsonError) -> String {
 }
 
 fn reported_violation(reported: &types::Violation) -> Violation {
-    violation(reported.member.as_deref(), &reported.rule)
+    Violation::new(reported.member.as_deref(), &reported.rule)
 }

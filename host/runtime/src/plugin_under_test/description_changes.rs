@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use keywright_core::text::for_log;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use strum::{Display, IntoStaticStr};
 
-use crate::{config::Grant, load_error::PluginRefusedError, text::for_log};
+use crate::{config::Grant, load_error::PluginRefusedError};
 
 /// A generator's description.
 #[derive(Debug, Serialize)]

@@ -14,6 +14,7 @@ use keywright_core::{
         is_generated_from, regeneration_parameters,
     },
     ports::{Generator, PluginCallError},
+    text::for_log,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -33,7 +34,6 @@ use crate::{
     lane::Lanes,
     load_error::PluginRefusedError,
     schema::SensitiveJson,
-    text::for_log,
 };
 
 /// The comparison of a generator with an older release.

@@ -11,7 +11,7 @@ use jsonschema::{
     Draft, JsonType, ValidationError, Validator,
     error::{TypeKind, ValidationErrorKind},
 };
-use keywright_core::ports::Violation;
+use keywright_core::{ports::Violation, text::for_log};
 use keywright_json::{
     is_control_or_invisible,
     pointer::{dotted, escaped, unescaped},
@@ -26,8 +26,6 @@ use bounds::{
 pub(crate) use parameters::ParametersSchema;
 pub(crate) use settings::SettingsSchema;
 pub(crate) use value::{Secrecy, SensitiveJson, ValueSchema};
-
-use crate::text::{for_log, violation};
 
 /// The maximum work for finding the rule that a value breaks, in parts of the schema times parts of the value. The validator
 /// may have to record every violation, which takes memory.
@@ -104,13 +102,13 @@ impl Checker {
         }
         if let Some(rule) = self.exceeded_limit(value) {
             return Some(BrokenRule {
-                violation: violation(None, rule),
+                violation: Violation::new(None, rule),
                 pointer: None,
                 description: rule.to_owned(),
             });
         }
         let unexplained = || BrokenRule {
-            violation: violation(None, "does not match the schema of its type"),
+            violation: Violation::new(None, "does not match the schema of its type"),
             pointer: None,
             description: "violates its schema".to_owned(),
         };
@@ -295,7 +293,7 @@ fn violation_of(broken: &ValidationError<'_>, value: &Value) -> Violation {
         }
         kind => plain_rule(kind),
     };
-    violation(Some(path.as_str()).filter(|path| !path.is_empty()), &rule)
+    Violation::new(Some(path.as_str()).filter(|path| !path.is_empty()), &rule)
 }
 
 fn is_of_fields(broken: &ValidationError<'_>) -> bool {

@@ -11,7 +11,6 @@ use keywright_json::{Checked, JsonError};
 use serde_json::{Map, Value};
 
 use super::{Checker, SchemaError, compile, is_of_objects, known_fields};
-use crate::text::violation;
 
 /// The annotation of a parameter that callers can't send: the plugin sets it when it recovers parameters.
 const READ_ONLY: &str = "readOnly";
@@ -76,7 +75,7 @@ impl ParametersSchema {
     ) -> Result<Parameters, Violation> {
         let read = parameters.iter().map(|(name, json)| {
             if let Some(known) = self.known.as_ref().filter(|known| !known.contains(name)) {
-                return Err(violation(Some(name), &self.unknown_rule(known)));
+                return Err(Violation::new(Some(name), &self.unknown_rule(known)));
             }
             let value = keywright_json::check(json)
                 .and_then(|json| {
@@ -86,7 +85,7 @@ impl ParametersSchema {
                         self.declared.read_property(name, json)
                     }
                 })
-                .map_err(|_| violation(Some(name), "must be JSON"))?;
+                .map_err(|_| Violation::new(Some(name), "must be JSON"))?;
             Ok((name.to_owned(), value))
         });
         read.collect::<Result<_, _>>().map(Parameters::new)

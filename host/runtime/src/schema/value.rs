@@ -2,13 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use keywright_core::Secret;
+use keywright_core::{Secret, ports::Violation};
 use keywright_json::JsonError;
 use serde_json::Value;
 use zeroize::Zeroize;
 
 use super::{BrokenRule, Checker, SchemaError, compile, known_fields};
-use crate::text::violation;
 
 /// The schema of a plugin's values.
 pub(crate) struct ValueSchema {
@@ -44,7 +43,7 @@ impl ValueSchema {
         {
             let known: Vec<&str> = known.iter().map(String::as_str).collect();
             let rule = format!("{NOT_AN_OBJECT} with the fields {}", known.join(", "));
-            broken.violation = violation(None, &rule);
+            broken.violation = Violation::new(None, &rule);
         }
         Some(broken)
     }
