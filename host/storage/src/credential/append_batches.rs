@@ -17,7 +17,7 @@ use std::{
 
 use keywright_core::{
     credential::{CredentialName, CredentialType},
-    ports::{AppendCondition, Appended, RepositoryError},
+    ports::{AppendCondition, RepositoryError},
 };
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
@@ -26,7 +26,7 @@ use tokio::{
 use uuid::Uuid;
 
 use super::{
-    append::{AddedVersion, Addition, CredentialRow, append_once, holds},
+    append::{AddedVersion, Addition, CredentialRow, holds},
     row,
     statements::{postgres_add_versions, rows},
 };
@@ -35,35 +35,6 @@ use crate::{
     error::{is_conflict, repository_failure, sequence_behind},
     statement::{StatementOfMany, column, placeholders},
 };
-
-/// Adds a version, together with others if there are batches.
-pub(super) async fn append(
-    writer: &Writer,
-    batches: Option<&AppendBatches>,
-    addition: Addition,
-) -> Result<Appended, RepositoryError> {
-    let addition = Arc::new(addition);
-    let adding = match batches {
-        Some(batches) => batches.append(&addition).await?,
-        None => BatchOutcome::Alone { _permit: None },
-    };
-    let appended = match adding {
-        BatchOutcome::Added(added) => Ok(added),
-        BatchOutcome::Alone { _permit } => {
-            let shared = Arc::clone(&addition);
-            let appending = writer
-                .transaction(move |transaction| append_once(transaction, Arc::clone(&shared)));
-            appending.await?
-        }
-    };
-    Ok(match appended {
-        Ok(added) => {
-            let version = Arc::unwrap_or_clone(addition).version;
-            Appended::Written(Box::new(added.stored(version)))
-        }
-        Err(refused) => refused,
-    })
-}
 
 /// Collects versions to add, and adds them in batches.
 #[derive(Clone)]
@@ -80,7 +51,7 @@ pub(crate) struct AppendBatches {
 }
 
 /// The result of submitting a version for a batch.
-enum BatchOutcome {
+pub(super) enum BatchOutcome {
     Added(AddedVersion),
     /// It needs a transaction of its own. Nothing is written yet.
     Alone {
@@ -152,7 +123,10 @@ impl AppendBatches {
     }
 
     /// Adds a version, unless it needs a transaction of its own.
-    async fn append(&self, addition: &Arc<Addition>) -> Result<BatchOutcome, RepositoryError> {
+    pub(super) async fn append(
+        &self,
+        addition: &Arc<Addition>,
+    ) -> Result<BatchOutcome, RepositoryError> {
         if !is_batched(addition) {
             return Ok(BatchOutcome::Alone { _permit: None });
         }

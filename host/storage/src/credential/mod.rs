@@ -33,8 +33,9 @@ use crate::{
         statement,
     },
 };
-use append::Addition;
+use append::{Addition, append_once};
 pub(crate) use append_batches::AppendBatches;
+use append_batches::BatchOutcome;
 #[cfg(test)]
 pub(crate) use append_batches::append_batches;
 use change_versions::{Request, change_once};
@@ -242,14 +243,31 @@ impl CredentialRepository for Database {
         condition: AppendCondition,
         unchanged: &[ReadVersions],
     ) -> Result<Appended, RepositoryError> {
-        let addition = Addition {
+        let addition = Arc::new(Addition {
             identifiers: Arc::clone(&self.identifiers),
             version,
             condition,
             unchanged: unchanged.to_vec(),
+        });
+        let adding = match &self.append_batches {
+            Some(batches) => batches.append(&addition).await?,
+            None => BatchOutcome::Alone { _permit: None },
         };
-        let batches = self.append_batches.as_ref();
-        append_batches::append(&self.writer, batches, addition).await
+        let appended = match adding {
+            BatchOutcome::Added(added) => Ok(added),
+            BatchOutcome::Alone { _permit } => {
+                let shared = Arc::clone(&addition);
+                let once = move |transaction| append_once(transaction, Arc::clone(&shared));
+                self.writer.transaction(once).await?
+            }
+        };
+        Ok(match appended {
+            Ok(added) => {
+                let version = Arc::unwrap_or_clone(addition).version;
+                Appended::Written(Box::new(added.stored(version)))
+            }
+            Err(refused) => refused,
+        })
     }
 
     async fn append_all(&self, additions: Additions) -> Result<AllAppended, RepositoryError> {
