@@ -42,7 +42,7 @@ pub use interface::{
 pub use pipeline::{Api, Connection, Information, Limits, Pipeline, client_network};
 pub use response::{FRAME_BYTES_MAX, Held, HeldBody, error_chain};
 pub use route::{Access, BoundHandler, Route};
-pub use router::{Measurements, management_router, routes};
+pub use router::{management_router, routes};
 pub use routes::{
     health::HealthCheck,
     management::{ReadOnlyMode, ServerMode},

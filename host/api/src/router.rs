@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use axum::{
     Router,
     http::{StatusCode, header::CONTENT_TYPE},
@@ -85,21 +84,20 @@ pub(crate) fn no_such_path() -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, "unknown path")
 }
 
-/// The metrics of the server.
-#[async_trait]
-pub trait Measurements: Send + Sync {
-    /// Returns all current metrics in the Prometheus text format, version 0.0.4.
-    async fn text(&self) -> String;
-}
-
 /// Returns the service of the management address: health and metrics. It does not authenticate callers, so its responses
-/// contain no data of any user.
-pub fn management_router(health: Arc<HealthCheck>, measurements: Arc<dyn Measurements>) -> Router {
+/// contain no data of any user. `metrics` returns all current metrics in the Prometheus text format, version 0.0.4.
+pub fn management_router<M>(
+    health: Arc<HealthCheck>,
+    metrics: impl Fn() -> M + Clone + Send + Sync + 'static,
+) -> Router
+where
+    M: Future<Output = String> + Send,
+{
     Router::new()
         .route("/health", get(async move || health.response().await))
         .route(
             "/metrics",
-            get(async move || ([(CONTENT_TYPE, MEDIA_TYPE)], measurements.text().await)),
+            get(async move || ([(CONTENT_TYPE, MEDIA_TYPE)], metrics().await)),
         )
         .fallback(async || no_such_path())
         .method_not_allowed_fallback(async || StatusCode::NOT_FOUND)

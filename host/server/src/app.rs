@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::Path, sync::Arc};
 
 use keywright_api::{
     Api, HealthCheck, Information, Pipeline, Router, audit::AuditTrail,
-    authentication::TokenVerifier, development_identity::DevelopmentIdentity, management_router,
+    authentication::TokenVerifier, development_identity::DevelopmentIdentity,
 };
 use keywright_core::{
     authorization::Authorization,
@@ -119,8 +119,7 @@ pub(crate) async fn assemble(
     let health = HealthCheck::new(Arc::clone(&credentials.store.repository), audit.clone());
     let management = recorder.map(|recorder| {
         let stored = StoredCounts::new(&credentials, encryption_keys.clone());
-        let page = recorder.page(plugins, database.clone(), stored, audit.clone());
-        management_router(Arc::clone(&health), Arc::new(page))
+        recorder.router(&health, plugins, database.clone(), stored, audit.clone())
     });
     let pipeline = Arc::new(Pipeline::new(Api {
         interface,

@@ -26,8 +26,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use async_trait::async_trait;
-use keywright_api::{Measurements, audit::AuditTrail};
+use keywright_api::{HealthCheck, Router, audit::AuditTrail, management_router};
 use keywright_core::{
     UseCaseError,
     credential::{CountedType, CredentialType, Credentials, CredentialsByDaysLeft},
@@ -81,15 +80,16 @@ impl Recorder {
         Ok(Self { handle })
     }
 
-    /// Returns the recorded metrics, with the states of these components. Recorded durations are aggregated periodically,
-    /// even if no client reads them, so that they don't accumulate in memory.
-    pub(crate) fn page(
+    /// Returns the service of the management address: health, and the recorded metrics with the states of these components.
+    /// Recorded durations are aggregated periodically, even if no client reads them, so that they don't accumulate in memory.
+    pub(crate) fn router(
         self,
+        health: &Arc<HealthCheck>,
         plugins: Arc<Plugins>,
         database: Database,
         stored: StoredCounts,
         audit: Option<Arc<AuditTrail>>,
-    ) -> MeasurementsPage {
+    ) -> Router {
         let handle = self.handle.clone();
         tokio::spawn(async move {
             let mut ticks = tokio::time::interval(UPKEEP_INTERVAL);
@@ -98,18 +98,22 @@ impl Recorder {
                 handle.run_upkeep();
             }
         });
-        MeasurementsPage {
+        let page = Arc::new(MeasurementsPage {
             handle: self.handle,
             plugins,
             database,
             stored,
             audit,
-        }
+        });
+        management_router(Arc::clone(health), move || {
+            let page = Arc::clone(&page);
+            async move { page.text().await }
+        })
     }
 }
 
 /// The recorded metrics, and the components whose states are determined when metrics are read.
-pub(crate) struct MeasurementsPage {
+struct MeasurementsPage {
     handle: PrometheusHandle,
     plugins: Arc<Plugins>,
     database: Database,
@@ -117,8 +121,8 @@ pub(crate) struct MeasurementsPage {
     audit: Option<Arc<AuditTrail>>,
 }
 
-#[async_trait]
-impl Measurements for MeasurementsPage {
+impl MeasurementsPage {
+    /// Returns all current metrics in the Prometheus text format.
     async fn text(&self) -> String {
         for lane in self.plugins.occupancy() {
             lane.record();
