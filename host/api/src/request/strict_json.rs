@@ -9,7 +9,7 @@ use std::{borrow::Cow, collections::BTreeMap, fmt::Display, mem, slice, sync::Ar
 use axum::extract::{FromRequest, OptionalFromRequest, Request};
 use keywright_core::{
     Secret, UseCaseError,
-    credential::{self, METADATA_CHARACTERS_MAX, MetadataError},
+    credential::{self, METADATA_CHARACTERS_MAX, MetadataError, RequestedParameters},
 };
 use keywright_json::{Checked, CheckedText, JsonError, compact};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -156,6 +156,17 @@ impl<'a> RequestObject<'a> {
         json.map(T::deserialize)
             .transpose()
             .map_err(|error| error.in_field(field))
+    }
+
+    /// Takes the parameters of a credential, each as its original text.
+    pub(crate) fn take_parameters(&mut self) -> Result<Option<RequestedParameters>, BodyError> {
+        let parameters: Option<BTreeMap<String, &RawValue>> = self.take("parameters")?;
+        Ok(parameters.map(|parameters| {
+            let parameters = parameters.into_iter();
+            parameters
+                .map(|(name, json)| (name, json.get().to_owned()))
+                .collect()
+        }))
     }
 
     /// Checks that all fields were taken.

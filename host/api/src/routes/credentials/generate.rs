@@ -15,7 +15,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
-use super::{required_name, take_parameters};
 use crate::{
     Api,
     audit::actions,
@@ -138,7 +137,7 @@ impl GenerateRequest {
             name: fields.take("name")?,
             mode: take_mode(&mut fields),
             credential_type,
-            parameters: take_parameters(&mut fields)?,
+            parameters: fields.take_parameters()?,
             username,
             metadata: fields.take("metadata")?.unwrap_or_default(),
         };
@@ -148,7 +147,8 @@ impl GenerateRequest {
 
     fn check(self, types: &CredentialTypes) -> Result<Generate, ApiError> {
         let failed = |failure| ApiError::of(failure, Endpoint::Generate);
-        let name = required_name(self.name).map_err(failed)?;
+        let name = CredentialName::parse(&self.name.unwrap_or_default())
+            .map_err(|malformed| failed(malformed.into()))?;
         let mode = self.mode?;
         let credential_type = types.parse(&self.credential_type.unwrap_or_default());
         let credential_type = credential_type.map_err(failed)?;

@@ -3,12 +3,14 @@
 use axum::{extract::Request, http::StatusCode, response::Response};
 use keywright_core::{
     UseCaseError,
-    credential::{CredentialTypes, DigestError, ImportedProvenance, LookupName, PluginDigest, Set},
+    credential::{
+        CredentialName, CredentialTypes, DigestError, ImportedProvenance, LookupName, PluginDigest,
+        Set,
+    },
     permission::Operation::{Delete, Write},
 };
 use serde_json::json;
 
-use super::{required_name, take_parameters};
 use crate::{
     description::{Parameter, SetBody, Version, example},
     request::{BodyError, JsonText, Metadata, QueryParameters, RequestObject, read_json_body},
@@ -80,7 +82,7 @@ impl SetRequest {
     fn check(self, types: &CredentialTypes) -> Result<Set, UseCaseError> {
         let credential_type = types.parse(&self.credential_type.unwrap_or_default())?;
         Ok(Set {
-            name: required_name(self.name)?,
+            name: CredentialName::parse(&self.name.unwrap_or_default())?,
             credential_type,
             value: JsonText::required_value(self.value)?,
             metadata: self.metadata.parse()?,
@@ -117,7 +119,7 @@ fn take_provenance(
     let generated_by = PluginDigest::parse(&digest)
         .map_err(|_| BodyError::field(GENERATED_BY, DigestError::EXPECTED))?;
     let missing = || BodyError::field("parameters", "an object if generated_by is given");
-    let parameters = take_parameters(fields)?.ok_or_else(missing)?;
+    let parameters = fields.take_parameters()?.ok_or_else(missing)?;
     Ok(Some(ImportedProvenance {
         generated_by,
         parameters,
