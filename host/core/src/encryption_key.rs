@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::{
     UseCaseError,
-    pace::Pace,
+    credential::Pace,
     ports::{
         EncryptionKeyRepository, KeyRotationRepository, KeyStatus, ResealedVersion, SealContext,
         SealError, SealedVersion, Sealer,

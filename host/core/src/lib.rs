@@ -17,7 +17,6 @@ pub mod credential;
 pub mod encryption_key;
 pub mod error;
 pub mod interpolation;
-mod pace;
 pub mod permission;
 pub mod permission_management;
 pub mod ports;

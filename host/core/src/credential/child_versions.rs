@@ -18,9 +18,8 @@ use crate::{
         CredentialName, CredentialVersion, ListedVersion, LookupName, StoredVersion,
         VersionAttributes, VersionStore,
         version::{Content, StoredCertificate},
-        version_store::{Draft, WRITE_ATTEMPTS_MAX},
+        version_store::{Draft, Pace, WRITE_ATTEMPTS_MAX},
     },
-    pace::Pace,
     permission::{Actor, Operation},
     ports::{
         Additions, AllAppended, AppendCondition, Certificates, CredentialRepository, NewVersion,

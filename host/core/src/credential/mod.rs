@@ -74,4 +74,5 @@ pub use version::{
     VALUE_BYTES_MAX, VersionAttributes,
 };
 pub(crate) use version::{SealedFor, StoredCertificate};
+pub(crate) use version_store::Pace;
 pub use version_store::{TransitionalParent, VersionStore};

@@ -1,6 +1,6 @@
 //! Decrypting, encrypting and adding versions; and the active versions of a credential, in particular of a signing CA.
 
-use std::sync::Arc;
+use std::{future::poll_fn, mem, sync::Arc, task::Poll};
 
 use serde_json::value::to_raw_value;
 
@@ -12,7 +12,6 @@ use crate::{
         StoredVersion, VersionAttributes,
         version::{Content, ESCAPED_BYTES_MAX, StoredCertificate, check_size, fields, to_secret},
     },
-    pace::Pace,
     ports::{
         AppendCondition, Appended, CertificateError, Clock, CredentialKey, CredentialRepository,
         Identifiers, KeyStatus, NOT_AN_AUTHORITY, NewVersion, ReadVersions, SealContext, Sealer,
@@ -379,6 +378,38 @@ fn with_trusted(value: &Secret, trusted: &str) -> Result<Secret, UseCaseError> {
     fields.insert("ca".to_owned(), &both);
     to_secret(&fields, bytes_max)
 }
+
+/// Counts the steps of a loop that decrypts, and yields to the scheduler, so that requests on the same thread can run.
+#[derive(Default)]
+pub(crate) struct Pace {
+    steps: usize,
+}
+
+impl Pace {
+    /// Starts the next step. Yields before every step whose number is a multiple of [`STEPS_BEFORE_YIELD`].
+    pub(crate) async fn step(&mut self) {
+        self.steps += 1;
+        if self.steps.is_multiple_of(STEPS_BEFORE_YIELD) {
+            yield_now().await;
+        }
+    }
+}
+
+async fn yield_now() {
+    let mut has_yielded = false;
+    poll_fn(|context| {
+        if mem::replace(&mut has_yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+/// The number of versions to decrypt or encrypt before yielding: less than a millisecond of work even for the largest
+/// versions.
+const STEPS_BEFORE_YIELD: usize = 8;
 
 /// Maximum attempts when a concurrent write invalidates the inputs.
 pub(super) const WRITE_ATTEMPTS_MAX: usize = 4;

@@ -13,10 +13,9 @@ use crate::{
     Secret, UseCaseError,
     authorization::{Authorization, Caller, EffectivePermissions},
     credential::{
-        CredentialName, CredentialType, LookupName, NAME_CHARACTERS_MAX, StoredVersion,
+        CredentialName, CredentialType, LookupName, NAME_CHARACTERS_MAX, Pace, StoredVersion,
         VersionStore,
     },
-    pace::Pace,
     permission::Operation,
     ports::{PluginCallError, PluginFaultError, Reference, Resolvers},
 };
