@@ -23,8 +23,8 @@ use axum::{
 use futures_util::FutureExt;
 use keywright_core::{
     authorization::Caller, certificate::ClientCertificateFacts, credential::Credentials,
-    encryption_key::EncryptionKeys, interpolation::Interpolation,
-    permission_management::Permissions, request_id, response_memory::ResponseMemory,
+    encryption_key::EncryptionKeys, interpolation::Interpolation, log,
+    permission_management::Permissions, response_memory::ResponseMemory,
 };
 use uuid::Uuid;
 
@@ -178,7 +178,7 @@ impl Pipeline {
             // Pinned here, because every combinator would move this large future.
             let responding = pin!(self.response(context, request, &mut caller));
             let responding = responding.map(|response| response.unwrap_or_else(identity));
-            request_id::await_with(Some(context.id), or_panicked(responding)).await
+            log::await_with_request_id(Some(context.id), or_panicked(responding)).await
         };
         if let Some((interface, request)) = &interface {
             response = with_page(*interface, request, response).await;

@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures_util::FutureExt;
-use keywright_core::{authorization::Caller, text};
+use keywright_core::{authorization::Caller, log::duration_ms};
 use metrics::{
     Counter, Gauge, Histogram, counter, describe_counter, describe_gauge, describe_histogram,
     gauge, histogram,
@@ -179,7 +179,7 @@ pub(crate) fn log_response(
             http.method = method,
             http.route = route.unwrap_or("unknown"),
             http.status = status.as_u16(),
-            duration_ms = text::duration_ms(duration),
+            duration_ms = duration_ms(duration),
         },
         "responded"
     );

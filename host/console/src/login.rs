@@ -15,7 +15,7 @@ use std::{
 use axum::http::{self, StatusCode};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use chrono::{DateTime, TimeDelta, Utc};
-use keywright_core::{Secret, permission::Actor, request_id};
+use keywright_core::{Secret, log, permission::Actor};
 use oauth2::{
     AccessToken, AuthUrl, AuthorizationCode, Client, ClientId, ClientSecret, CsrfToken,
     EndpointNotSet, EndpointSet, ExtraTokenFields, PkceCodeChallenge, PkceCodeVerifier,
@@ -158,7 +158,7 @@ impl Login {
         let refreshing = Arc::clone(self).refreshed(tokens, session.actor.clone(), now);
         // A task continues if the browser disconnects. Otherwise, the new refresh token would be lost, and the provider treats a
         // second use of the previous one as theft.
-        let refreshing = tokio::spawn(request_id::await_with(request_id::current(), refreshing));
+        let refreshing = tokio::spawn(log::await_with_request_id(log::request_id(), refreshing));
         let ended = |error: JoinError| Err(ProviderError(error.to_string()));
         refreshing.await.unwrap_or_else(ended)
     }

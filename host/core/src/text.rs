@@ -1,6 +1,4 @@
-//! Text from guests, other programs and callers, and durations, in logs and responses.
-
-use std::time::Duration;
+//! Text from guests, other programs and callers, in logs and responses.
 
 use keywright_json::is_control_or_invisible;
 
@@ -48,11 +46,6 @@ pub(crate) fn printable(text: &str, bytes_max: usize) -> String {
 fn truncated(text: &str, bytes_max: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes_max))
         .unwrap_or_default()
-}
-
-/// Returns a duration for the log: in milliseconds, rounded to whole microseconds.
-pub fn duration_ms(duration: Duration) -> f64 {
-    (duration.as_secs_f64() * 1_000_000.0).round() / 1_000.0
 }
 
 /// The maximum length of sanitized text.

@@ -7,8 +7,9 @@ use std::{
 
 use keywright_core::{
     credential::PluginIdentity,
+    log::duration_ms,
     ports::{CertificateIssuer, PluginCallError, PluginFaultError},
-    text::{duration_ms, for_log},
+    text::for_log,
 };
 use rustix::time::{ClockId, clock_gettime};
 use wasmtime::{

@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use keywright_core::{permission::Actor, request_id};
+use keywright_core::{log, permission::Actor};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::{Semaphore, oneshot};
 
@@ -151,13 +151,13 @@ impl Lane {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> (Job, oneshot::Receiver<T>) {
         let (reply, response) = oneshot::channel();
-        let request = request_id::current();
+        let request = log::request_id();
         let queued = Instant::now();
         let (lane, measurements) = (self.name, Arc::clone(&self.measurements));
         let job = Box::new(move || {
             measurements.waited(lane, queued.elapsed());
             if !reply.is_closed() {
-                let _ = reply.send(request_id::run_with(request, work));
+                let _ = reply.send(log::with_request_id(request, work));
             }
         });
         (job, response)

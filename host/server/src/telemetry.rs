@@ -14,7 +14,7 @@ use std::{
 };
 
 use chrono::SecondsFormat;
-use keywright_core::request_id;
+use keywright_core::log;
 use parking_lot::Mutex;
 use serde::Serialize;
 use tracing::{
@@ -105,7 +105,7 @@ struct HumanFields;
 impl<'w> FormatFields<'w> for HumanFields {
     fn format_fields<R: RecordFields>(&self, mut writer: Writer<'w>, fields: R) -> fmt::Result {
         DefaultFields::new().format_fields(writer.by_ref(), fields)?;
-        request_id::current().map_or(Ok(()), |id| write!(writer, " {REQUEST_ID}={id}"))
+        log::request_id().map_or(Ok(()), |id| write!(writer, " {REQUEST_ID}={id}"))
     }
 }
 
@@ -134,7 +134,7 @@ where
         let time = process::now();
         line.push_json(&time.to_rfc3339_opts(SecondsFormat::Micros, true));
         line.push("level", metadata.level().as_str());
-        if let Some(id) = request_id::current() {
+        if let Some(id) = log::request_id() {
             line.push(REQUEST_ID, &id);
         }
         event.record(&mut line);
@@ -359,7 +359,7 @@ mod tests {
         let log = || tracing::warn!(count = 1, "said");
         tracing::subscriber::with_default(subscriber, || {
             log();
-            request_id::run_with(Some(Uuid::nil()), log);
+            log::with_request_id(Some(Uuid::nil()), log);
         });
         let ends = output.try_iter().map(|line| {
             let (_, end) = line.split_once("said").unwrap();
@@ -397,7 +397,7 @@ mod tests {
                 "it"
             );
         };
-        let lines = lines_of(|| request_id::run_with(Some(Uuid::nil()), warn));
+        let lines = lines_of(|| log::with_request_id(Some(Uuid::nil()), warn));
         let expected = json!({
             "timestamp": null,
             "level": "WARN",
