@@ -17,7 +17,7 @@ use keywright_core::{
 
 use super::{
     find::{self, NameSearch},
-    row, statements, summary,
+    row, statements,
 };
 use crate::{
     Database,
@@ -135,7 +135,7 @@ impl CertificateLists for Database {
         receive: Receive<'_, CredentialName>,
     ) -> Result<(), RepositoryError> {
         let reader = self.reader.of_actor(actor);
-        let query = statement(summary::TRANSITIONAL_AUTHORITIES);
+        let query = statement(find::statements::TRANSITIONAL_AUTHORITIES);
         let decode = |row: &Row| row::name(row).map(Some);
         reader.decode_each(query, decode, receive).await
     }

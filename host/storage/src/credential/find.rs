@@ -12,7 +12,7 @@ use keywright_core::{
     ports::{CredentialSearches, Receive, RepositoryError},
 };
 
-use super::{row, summary};
+use super::row;
 use crate::{
     Database,
     connections::Engine,
@@ -117,14 +117,14 @@ impl CredentialSearches for Database {
         let reader = self.reader.of_actor(actor);
         let count_max = i64::try_from(count_max).unwrap_or(i64::MAX);
         let query = if path.covers_everything() {
-            statement(summary::COUNT_ALL).bind(count_max)
+            statement(statements::COUNT_ALL).bind(count_max)
         } else {
             // The condition on the prefix compares the casing. The range of folded names lets the database use the index.
             let (prefix, end) = match path.enclosing() {
                 Some(path) => (format!("{path}/"), format!("{path}{AFTER_SLASH}")),
                 None => (path.to_string(), format!("{path}{BEFORE_NAME_CHARACTERS}")),
             };
-            statement(summary::COUNT_BELOW)
+            statement(statements::COUNT_BELOW)
                 .bind(count_max)
                 .bind(prefix.to_ascii_lowercase())
                 .bind(end.to_ascii_lowercase())
@@ -244,7 +244,7 @@ const LISTED_IN_PLACE_MAX: u32 = 32;
 
 pub(crate) mod statements {
     //! The SQL of searches by path, by a part of the name, by expiry, by the plugin that generated a version, and by the
-    //! inputs of a version.
+    //! inputs of a version; and the SQL that counts credentials by type, and lists CAs with a transitional version.
 
     /// The statements of a search, one for each way to search the names.
     pub(crate) struct ByNames {
@@ -516,6 +516,32 @@ pub(crate) mod statements {
 
     const DERIVED_FROM_BETWEEN: &str =
         select_derived_from!("and c.name_folded >= $2 and c.name_folded < $3");
+
+    macro_rules! count {
+        ($condition:literal) => {
+            concat!(
+                "select chosen.credential_type, count(*) as credentials from (
+                     select c.credential_type from credential c where ",
+                $condition,
+                " and c.current_sequence is not null limit cast($1 as bigint)
+                 ) chosen group by chosen.credential_type order by chosen.credential_type"
+            )
+        };
+    }
+
+    /// Reads the table in its own order: much faster than by name.
+    pub(crate) const COUNT_ALL: &str = count!("c.sequence > 0");
+
+    pub(crate) const COUNT_BELOW: &str = count!(
+        "c.name_folded >= $2 and c.name_folded < $3
+         and substr(c.name, 1, length(cast($4 as text))) = cast($4 as text)"
+    );
+
+    /// The condition on the sequence makes the index of transitional versions usable.
+    pub(crate) const TRANSITIONAL_AUTHORITIES: &str = "
+        select c.name from credential_version v join credential c on c.sequence = v.credential_sequence
+        where v.is_transitional and v.credential_sequence > 0 and v.is_certificate_authority
+        order by v.credential_sequence";
 }
 
 #[cfg(test)]

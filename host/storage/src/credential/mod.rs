@@ -7,7 +7,6 @@ mod change_versions;
 pub(crate) mod find;
 pub(crate) mod row;
 pub(crate) mod statements;
-pub(crate) mod summary;
 
 use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
