@@ -52,7 +52,7 @@ fn truncated(text: &str, bytes_max: usize) -> &str {
 pub const SANITIZED_CHARACTERS_MAX: usize = 200;
 
 /// The maximum length of a guest's text, in bytes. Longer texts are truncated.
-pub const GUEST_TEXT_BYTES_MAX: usize = 1024;
+const GUEST_TEXT_BYTES_MAX: usize = 1024;
 
 #[cfg(test)]
 mod tests {

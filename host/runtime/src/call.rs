@@ -86,9 +86,7 @@ impl Plugin {
             .component
             .instantiate(&mut store)
             .and_then(|instance| body(&mut store, &instance));
-        if let Some(notes) = &store.data().notes {
-            notes.end();
-        }
+        store.data().notes.end();
         let memory_bytes = store.data().limiter.memory_bytes;
         let used = processor_time().saturating_sub(used_before);
         self.usage.called(input_bytes, memory_bytes, used);
@@ -248,12 +246,11 @@ impl Plugin {
         issuer: Option<Arc<dyn CertificateIssuer>>,
         used_before: Duration,
     ) -> Store<CallState> {
-        let reader = self.notes.as_ref().map(Arc::clone);
         let state = CallState {
             random: Arc::clone(&self.random),
             has_drawn: false,
             issuer: issuer.map(PassedIssuer::new),
-            notes: reader.map(|reader| Notes::new(reader, function)),
+            notes: Notes::new(self.notes.clone(), function),
             limiter: MemoryLimiter::new(self.limits.memory_bytes_max),
         };
         let mut store = Store::new(self.component.engine(), state);

@@ -7,11 +7,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use keywright_core::{
-    credential::Parameters,
-    ports::CertificateIssuer,
-    text::{GUEST_TEXT_BYTES_MAX, for_log},
-};
+use keywright_core::{credential::Parameters, ports::CertificateIssuer, text::for_log};
 use wasmtime::{
     ResourceLimiter, StoreContextMut,
     component::{Linker, Resource, ResourceType, WasmStr},
@@ -92,8 +88,8 @@ pub(crate) struct CallState {
     pub(crate) has_drawn: bool,
     /// The issuer passed to the guest for this call.
     pub(crate) issuer: Option<PassedIssuer>,
-    /// The notes of this call, if there is a reader.
-    pub(crate) notes: Option<Notes>,
+    /// The notes of this call.
+    pub(crate) notes: Notes,
     /// The limiter of its memories and tables.
     pub(crate) limiter: MemoryLimiter,
 }
@@ -300,14 +296,14 @@ pub type NoteReader = Arc<dyn Fn(&str, &str) + Send + Sync>;
 
 /// The notes of one call.
 pub(crate) struct Notes {
-    reader: NoteReader,
+    reader: Option<NoteReader>,
     function: &'static str,
     count: u32,
 }
 
 impl Notes {
     /// Creates the notes of a call of this function.
-    pub(crate) fn new(reader: NoteReader, function: &'static str) -> Self {
+    pub(crate) fn new(reader: Option<NoteReader>, function: &'static str) -> Self {
         Self {
             reader,
             function,
@@ -319,16 +315,20 @@ impl Notes {
     pub(crate) fn end(&self) {
         let dropped = self.count.saturating_sub(NOTES_MAX);
         if dropped > 0 {
-            let summary = format!("{dropped} more notes of this call are not shown");
-            (self.reader)(self.function, &summary);
+            self.show(&format!("{dropped} more notes of this call are not shown"));
         }
     }
 
-    fn take(&mut self, text: &str) {
-        if self.count < NOTES_MAX {
-            (self.reader)(self.function, &for_log(text));
-        }
+    /// Counts a note, and returns whether it is within the limit.
+    fn count(&mut self) -> bool {
         self.count = self.count.saturating_add(1);
+        self.count <= NOTES_MAX
+    }
+
+    fn show(&self, text: &str) {
+        if let Some(reader) = &self.reader {
+            reader(self.function, &for_log(text));
+        }
     }
 }
 
@@ -338,15 +338,12 @@ pub(crate) fn add_notes_to_linker(
     name: &str,
 ) -> wasmtime::Result<()> {
     let mut interface = linker.instance(name)?;
-    interface.func_wrap("note", |mut store, (text,): (WasmStr,)| {
-        // Decoded even without a reader, so that invalid UTF-8 traps in either case.
-        let text = text.to_str(&store)?;
-        if store.data().notes.is_some() {
-            let end = text.floor_char_boundary(GUEST_TEXT_BYTES_MAX);
-            let text = text.get(..end).unwrap_or_default().to_owned();
-            if let Some(notes) = &mut store.data_mut().notes {
-                notes.take(&text);
-            }
+    interface.func_wrap("note", |mut store: Call<'_>, (text,): (WasmStr,)| {
+        // Further notes are not decoded: in a function without loops, the engine does not check the deadline between them.
+        if store.data_mut().notes.count() {
+            // Decoded even without a reader, so that invalid UTF-8 traps in either case.
+            let text = text.to_str(&store)?;
+            store.data().notes.show(&text);
         }
         Ok(())
     })

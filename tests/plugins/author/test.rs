@@ -235,6 +235,36 @@ fn notes_are_printed_within_their_limits() {
     assert_eq!(&lines[32..], [dropped]);
 }
 
+/// In a function without loops, the engine does not check the deadline between calls of the host.
+#[test]
+fn notes_beyond_the_limit_are_not_decoded() {
+    let workshop = Workshop::with(&[]);
+    let valid = "(call $note (i32.const 0) (i32.const 0))".repeat(32);
+    let text = format!(
+        r#"(component
+            (import "keywright:generator/notes@0.2.0" (instance $notes (export "note" (func (param "text" string)))))
+            (core module $memory (memory (export "memory") 1) (data (i32.const 0) "\ff"))
+            (core instance $memory (instantiate $memory))
+            (core func $note (canon lower (func $notes "note") (memory (core memory $memory "memory"))))
+            (core module $noting
+                (import "" "note" (func $note (param i32 i32)))
+                (func $start {valid} (call $note (i32.const 0) (i32.const 1)))
+                (start $start))
+            (core instance (instantiate $noting (with "" (instance (export "note" (func $note))))))
+            (instance $empty)
+            (export "keywright:generator/descriptor@0.2.0" (instance $empty))
+        )"#
+    );
+    workshop.write("noting.wasm", wat::parse_str(text).unwrap());
+    let errors = workshop
+        .plugin(&["inspect", "noting.wasm"])
+        .expect(3)
+        .errors;
+    let lines: Vec<&str> = errors.lines().skip(32).collect();
+    let dropped = "note (describe): 1 more notes of this call are not shown";
+    assert_eq!(lines, [dropped]);
+}
+
 #[test]
 fn notes_of_a_failing_call_are_printed() {
     let workshop = Workshop::with(&["hostile"]);
