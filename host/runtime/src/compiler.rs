@@ -41,7 +41,8 @@ impl Compiler {
     ) -> Result<Vec<u8>, PluginRefusedError> {
         let Self::Program { path, seconds_max } = self else {
             let compiled = engine.precompile_component(bytes);
-            return compiled.map_err(PluginRefusedError::NotAComponent);
+            return compiled
+                .map_err(|cause| PluginRefusedError::not_a_component(&format!("{cause:#}")));
         };
         let ran = run(path, *seconds_max, bytes);
         let (status, output) = ran.map_err(|source| PluginRefusedError::CompilerNotRun {
@@ -55,9 +56,9 @@ impl Compiler {
         }
         match status.code() {
             Some(0) => Ok(output),
-            Some(1) => Err(PluginRefusedError::NotAComponent(wasmtime::Error::msg(
-                String::from_utf8_lossy(&output).into_owned(),
-            ))),
+            Some(1) => Err(PluginRefusedError::not_a_component(
+                &String::from_utf8_lossy(&output),
+            )),
             _ if status.signal() == Some(Signal::XCPU.as_raw()) => {
                 Err(PluginRefusedError::CompilationTooLong {
                     seconds_max: *seconds_max,

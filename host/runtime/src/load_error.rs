@@ -2,7 +2,10 @@
 
 use std::{error::Error, fmt, io, path::PathBuf, process::ExitStatus};
 
-use keywright_core::ports::{PluginCallError, PluginFaultError};
+use keywright_core::{
+    ports::{PluginCallError, PluginFaultError},
+    text::for_log,
+};
 
 use crate::{config::Grant, conformance::EntropyError, schema::SchemaError};
 
@@ -197,8 +200,8 @@ pub enum PluginRefusedError {
         "the file is a core WebAssembly module; convert it to a component (wasm-tools component new)"
     )]
     ModuleNotComponent,
-    #[error("the file is not a WebAssembly component that this server can run")]
-    NotAComponent(#[source] wasmtime::Error),
+    #[error("the file is not a WebAssembly component that this server can run: {0}")]
+    NotAComponent(String),
     #[error("the file is not a WebAssembly component")]
     NotWebAssembly,
     #[error(
@@ -227,6 +230,11 @@ pub enum PluginRefusedError {
 }
 
 impl PluginRefusedError {
+    /// Creates the error for bytes that the parser or the compiler rejected with this message, which may contain names from them.
+    pub(crate) fn not_a_component(message: &str) -> Self {
+        Self::NotAComponent(for_log(message))
+    }
+
     /// Returns the setting of the plugin that is at fault, or `None` if it is the name of the plugin's section.
     pub fn setting(&self) -> Option<&'static str> {
         let setting = match self {

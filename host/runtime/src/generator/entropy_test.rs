@@ -6,6 +6,7 @@ use aws_lc_rs::digest;
 use keywright_core::{
     credential::Parameters,
     ports::{PluginCallError, PluginFaultError},
+    text::for_log,
 };
 use serde_json::Value;
 use tracing::subscriber::NoSubscriber;
@@ -65,7 +66,7 @@ pub(crate) fn entropy_report(
             "the plugin rejected them; `keywright plugin run` prints its message".to_owned(),
         ),
         failure => PluginRefusedError::ExampleFailed {
-            parameters: guest.description.parameters_schema.example().to_json(),
+            parameters: for_log(&guest.description.parameters_schema.example().to_json()),
             failure: Box::new(failure),
         },
     })
