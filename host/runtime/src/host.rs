@@ -117,8 +117,12 @@ impl ResourceLimiter for MemoryLimiter {
         &mut self,
         current: usize,
         desired: usize,
-        _maximum: Option<usize>,
+        maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
+        // The engine would refuse it: the memory's own maximum is smaller.
+        if maximum.is_some_and(|maximum| desired > maximum) {
+            return Ok(false);
+        }
         let more = u64::try_from(desired.saturating_sub(current)).unwrap_or(u64::MAX);
         let all = self.memory_bytes.saturating_add(more);
         let fits = all <= self.memory_bytes_max;
@@ -365,5 +369,16 @@ mod tests {
         assert_eq!(grow(30, 60), (true, 60, false));
         assert_eq!(grow(0, 40), (true, 100, false));
         assert_eq!(grow(40, 41), (false, 100, true));
+    }
+
+    #[test]
+    fn growth_past_the_own_maximum_of_a_memory_does_not_count() {
+        let mut limiter = MemoryLimiter::new(100);
+        for desired in [31, 1_000] {
+            assert!(!limiter.memory_growing(0, desired, Some(30)).unwrap());
+        }
+        assert_eq!((limiter.memory_bytes, limiter.is_exceeded), (0, false));
+        assert!(limiter.memory_growing(0, 30, Some(30)).unwrap());
+        assert_eq!(limiter.memory_bytes, 30);
     }
 }
