@@ -137,6 +137,13 @@ impl LongReads {
         })
     }
 
+    /// Waits until no long read runs. None begins until the result is dropped.
+    pub(super) async fn pause(&self) -> Option<OwnedSemaphorePermit> {
+        let all = u32::try_from(self.slots_max).ok()?;
+        let slots = Arc::clone(&self.slots);
+        slots.acquire_many_owned(all).await.ok()
+    }
+
     /// Returns the number of long reads that wait.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.count()

@@ -204,10 +204,12 @@ impl SqliteReaders {
         if let Some(held) = opener.0.held_snapshot() {
             held.open(*opener.create().await?);
         }
+        let long_reads = LongReads::for_pool(connections_max as usize);
+        opener.0.limit_log(&long_reads, wait_max);
         Ok(Self {
             pool,
             wait_max,
-            long_reads: LongReads::for_pool(connections_max as usize),
+            long_reads,
         })
     }
 

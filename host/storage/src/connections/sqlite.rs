@@ -361,4 +361,4 @@ const STATEMENTS_CACHED_MAX: usize = 128;
 const CHECKPOINT_PAGES: u32 = 4_000;
 
 /// The maximum size of the write-ahead log after a checkpoint, in bytes.
-const JOURNAL_BYTES_MAX: u32 = 64 * 1024 * 1024;
+pub(super) const JOURNAL_BYTES_MAX: u64 = 64 * 1024 * 1024;

@@ -1,4 +1,5 @@
-//! A SQLite file that is open, the check that its path still names it, and a snapshot that stays open while nothing is written.
+//! A SQLite file that is open, the check that its path still names it, a snapshot that stays open while nothing is written, and the
+//! limit of the write-ahead log.
 //!
 //! # The check
 //!
@@ -14,6 +15,12 @@
 //!
 //! While a snapshot is held, the write-ahead log can't be written from its beginning again, and would grow. So no snapshot is held
 //! from before a group of writes begins until nothing, in any process, has been written for an interval.
+//!
+//! # The limit of the log
+//!
+//! Each long read holds a snapshot, too. If long reads overlap all the time, at least one of them always holds a snapshot from before
+//! the last commit. So whenever the log has grown too much, no long read begins until all of them have ended and the log is written
+//! from its beginning again.
 
 use std::{
     fs, io,
@@ -27,9 +34,15 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tokio::task::spawn_blocking;
+use tokio::{
+    task::spawn_blocking,
+    time::{sleep, timeout},
+};
 
-use super::sqlite::{SqliteConnection, SqliteSettings};
+use super::{
+    pool::LongReads,
+    sqlite::{JOURNAL_BYTES_MAX, SqliteConnection, SqliteSettings},
+};
 use crate::statement::{Columns, statement};
 
 /// A SQLite file: how to connect to it, and whether its path must keep naming it.
@@ -126,6 +139,17 @@ impl SqliteFile {
         self.watch.as_ref().map(|watch| &watch.held_snapshot)
     }
 
+    /// Starts to pause long reads whenever the write-ahead log has grown too much, if the file is watched.
+    pub(super) fn limit_log(&self, long_reads: &LongReads, wait_max: Duration) {
+        if let Some(watch) = &self.watch {
+            tokio::spawn(limit_log(
+                Arc::downgrade(watch),
+                long_reads.clone(),
+                wait_max,
+            ));
+        }
+    }
+
     /// Returns the outcome of the last check.
     pub(super) fn require_in_place(&self) -> sqlx::Result<()> {
         match &self.watch {
@@ -198,6 +222,43 @@ impl FileWatch {
     }
 }
 
+/// Pauses long reads whenever the write-ahead log has grown by [`LOG_GROWTH_MAX`] since it was shortest or was limited last. Another
+/// process can hold a snapshot for a long time, for example for a backup. So a pause is short even if the log stays long.
+async fn limit_log(watch: Weak<FileWatch>, long_reads: LongReads, wait_max: Duration) {
+    let mut bytes_max = u64::MAX;
+    loop {
+        sleep(CHECK_INTERVAL).await;
+        let Some(bytes) = log_bytes(&watch).await else {
+            return;
+        };
+        bytes_max = bytes_max.min(bytes.saturating_add(LOG_GROWTH_MAX));
+        if bytes < bytes_max {
+            continue;
+        }
+        // Half of the time, so that long reads in the queue still begin in time if a running one takes longer.
+        if let Ok(Some(_pause)) = timeout(wait_max / 2, long_reads.pause()).await {
+            for _ in 0..RESTART_CHECKS_MAX {
+                if log_bytes(&watch).await.is_none_or(|now| now < bytes) {
+                    break;
+                }
+                sleep(RESTART_INTERVAL).await;
+            }
+        }
+        bytes_max = u64::MAX;
+    }
+}
+
+/// Returns the size of the write-ahead log, in bytes. `None` if the file is not used any more.
+async fn log_bytes(watch: &Weak<FileWatch>) -> Option<u64> {
+    let watch = watch.upgrade()?;
+    let reading = spawn_blocking(move || {
+        let [log, _] = watch.side_files.get()?;
+        fs::metadata(&log.path).ok()
+    });
+    let metadata = reading.await.ok().flatten();
+    Some(metadata.map_or(0, |metadata| metadata.len()))
+}
+
 impl WatchedFile {
     fn at(path: PathBuf) -> io::Result<Self> {
         let identity = identity(&path)?;
@@ -228,7 +289,7 @@ fn identity(path: &Path) -> io::Result<FileIdentity> {
 /// Checks while the database is in use, so that reads and health checks need not.
 async fn keep_checking(watch: Weak<FileWatch>) {
     loop {
-        tokio::time::sleep(CHECK_INTERVAL).await;
+        sleep(CHECK_INTERVAL).await;
         let Some(watch) = watch.upgrade() else {
             return;
         };
@@ -243,6 +304,14 @@ async fn keep_checking(watch: Weak<FileWatch>) {
 
 /// The interval between checks while nothing is written.
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);
+
+/// How much the write-ahead log may grow before long reads pause. A longer log is truncated to this size when it is written from its
+/// beginning again.
+const LOG_GROWTH_MAX: u64 = JOURNAL_BYTES_MAX;
+
+/// The interval between checks whether the log was truncated, and their number. While the database is written, two commits are enough.
+const RESTART_INTERVAL: Duration = Duration::from_millis(10);
+const RESTART_CHECKS_MAX: u32 = 25;
 
 /// The open snapshot. `None` before its connection is opened, and after it is closed.
 #[derive(Default)]
@@ -327,7 +396,10 @@ const BEGIN_AND_READ: &str = "begin; select 1 from sqlite_schema limit 1";
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use tempfile::TempDir;
+    use tokio::task::JoinSet;
 
     use super::*;
     use crate::connections::{SqliteReaders, Writer};
@@ -422,5 +494,40 @@ mod tests {
             log_bytes.push(fs::metadata(&log).unwrap().len());
         }
         assert!(log_bytes[2] < log_bytes[0] * 2, "{log_bytes:?}");
+    }
+
+    #[tokio::test]
+    async fn overlapping_long_reads_do_not_grow_the_log_without_end() {
+        let Fixture { folder, other } = Fixture::new();
+        let watch = FileWatch::begin(&path_in(&folder)).unwrap();
+        let file = |is_read_only| SqliteFile::watched(settings(&folder, is_read_only), &watch);
+        let wait_max = Duration::from_mins(1);
+        let readers = SqliteReaders::open(file(true), 4, wait_max).await.unwrap();
+        let writer = Writer::on_sqlite(file(false), wait_max).await.unwrap();
+        watch.watch_side_files().unwrap();
+        drop(other);
+        let mut reading = JoinSet::new();
+        for _ in 0..3 {
+            let readers = readers.clone();
+            reading.spawn(async move {
+                loop {
+                    let read = readers.on_own_thread(|connection| {
+                        connection.run(BEGIN_AND_READ)?;
+                        thread::sleep(Duration::from_millis(50));
+                        connection.run("rollback")
+                    });
+                    read.await.unwrap();
+                }
+            });
+        }
+        let log = folder.path().join("test.sqlite-wal");
+        let mut log_bytes = Vec::new();
+        while log_bytes.is_sorted() {
+            assert!(log_bytes.len() < 40, "{log_bytes:?}");
+            let write = statement("insert into text values (zeroblob(10000000))");
+            writer.execute(write).await.unwrap();
+            log_bytes.push(fs::metadata(&log).unwrap().len());
+            sleep(Duration::from_millis(50)).await;
+        }
     }
 }
