@@ -1,6 +1,6 @@
 //! Renewal of expired access tokens, once per request, and unavailable identity providers.
 
-use std::fs;
+use std::{fs, thread, time::Duration};
 
 use keywright_client::{Client, Error, Grant, Secret};
 use keywright_harness::{Reply, Server, Shell, Stub, Text, key_file, mint::Mint};
@@ -66,6 +66,48 @@ fn a_renewed_token_does_not_overwrite_a_changed_session() {
         shell.run("get /a").expect(0);
         assert_eq!(session(&shell), replacement(&stub.url()));
     }
+}
+
+#[test]
+fn concurrent_runs_use_each_refresh_token_once() {
+    const RUNS: usize = 4;
+    let stub = Stub::start(|request, before, url| {
+        if request.line.starts_with("POST") {
+            // Every use of the token counts, as at a provider that revokes the login after a second use.
+            let issued =
+                json!({"access_token": format!("token-{before}"), "refresh_token": "next"});
+            return Reply::new(200, &issued.to_string());
+        }
+        provider(request, before, url).unwrap_or_else(|| {
+            if request.head.contains("bearer expired") {
+                thread::sleep(Duration::from_millis(500));
+                Reply::new(401, EXPIRED)
+            } else {
+                Reply::new(200, &versions())
+            }
+        })
+    });
+    let shell = stub.shell().without("KEYWRIGHT_CLIENT_TOKEN");
+    let kept = json!({
+        "login_id": 1, "server": stub.url(), "ca_cert": [shell.file("ca.pem")],
+        "access_token": "expired", "refresh_token": "first",
+    });
+    write_session(&shell, &kept);
+    thread::scope(|scope| {
+        for _ in 0..RUNS {
+            scope.spawn(|| shell.run("get /a").expect(0));
+        }
+    });
+    let requests = stub.requests();
+    let mut renewals = requests
+        .iter()
+        .filter(|request| request.line.starts_with("POST"));
+    let renewal = renewals.next().unwrap();
+    renewal.body.assert_contains("refresh_token=first");
+    assert!(renewals.next().is_none(), "{requests:?}");
+    let kept = session(&shell).unwrap();
+    assert_eq!(kept["access_token"], "token-0");
+    assert_eq!(kept["refresh_token"], "next");
 }
 
 #[test]

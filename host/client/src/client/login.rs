@@ -1,8 +1,17 @@
 //! The tokens of a client: requests, renews and revokes them.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    fs::File,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::{
+    sync::{Mutex, MutexGuard},
+    task::spawn_blocking,
+};
 
 use super::{
     browser::tokens_by_browser,
@@ -23,6 +32,7 @@ pub(super) struct Login {
     /// The source of the token, or `None` if a login issued it.
     pub(super) token_source: Option<String>,
     pub(super) on_new_tokens: Option<OnNewTokens>,
+    pub(super) before_renewal: Option<Arc<BeforeRenewal>>,
     /// Locked during a token request, so that concurrent requests with an expired token renew it only once.
     pub(super) state: Mutex<State>,
     /// The number of token requests that failed because the provider was unavailable.
@@ -30,6 +40,16 @@ pub(super) struct Login {
 }
 
 pub(super) type OnNewTokens = Box<dyn Fn(&Tokens) + Send + Sync>;
+
+pub(super) type BeforeRenewal = dyn Fn() -> StoredLogin + Send + Sync;
+
+/// A login that is shared with other processes. They do not renew it until this is dropped.
+#[derive(Default)]
+pub(crate) struct StoredLogin {
+    /// The latest tokens, if they are known.
+    pub(crate) tokens: Option<Tokens>,
+    pub(crate) _lock: Option<File>,
+}
 
 #[derive(Default)]
 pub(super) struct State {
@@ -99,6 +119,14 @@ impl Login {
         {
             return Ok(Some(tokens.access_token.clone()));
         }
+        // Other processes may use the same refresh token. Many providers accept it once, and treat a second use as theft.
+        let stored = self.stored_login().await;
+        if let Some(tokens) = &stored.tokens {
+            access.state.tokens = Some(tokens.clone());
+            if Some(&tokens.access_token) != expired {
+                return Ok(Some(tokens.access_token.clone()));
+            }
+        }
         let tokens = access.state.tokens.as_ref();
         let refresh_token = tokens.and_then(|tokens| tokens.refresh_token.clone());
         if let Some(refresh_token) = refresh_token {
@@ -119,6 +147,15 @@ impl Login {
                 Ok(Some(tokens.access_token))
             }
         }
+    }
+
+    /// Waits until no other process renews the login, and returns it.
+    async fn stored_login(&self) -> StoredLogin {
+        let Some(before_renewal) = self.before_renewal.clone() else {
+            return StoredLogin::default();
+        };
+        let stored = spawn_blocking(move || before_renewal());
+        stored.await.unwrap_or_default()
     }
 
     /// Waits until no other request uses the state.

@@ -24,6 +24,7 @@ pub use waits::Wait;
 
 use grant::OnUserAction;
 use login::Login;
+pub(crate) use login::StoredLogin;
 use provider::IdentityProvider;
 use transport::{Response, Transport, build_error, send_with_retries};
 use waits::{RETRIES_DEFAULT, Waits};
@@ -217,6 +218,16 @@ impl ClientBuilder {
     /// Calls the function with new tokens, so that it can store them.
     pub fn on_new_tokens(mut self, store: impl Fn(&Tokens) + Send + Sync + 'static) -> Self {
         self.login.on_new_tokens = Some(Box::new(store));
+        self
+    }
+
+    /// Calls the function before tokens are renewed, on a thread where it may block. It returns the tokens as other processes have
+    /// stored them, which replace the known ones.
+    pub(crate) fn before_renewal(
+        mut self,
+        stored: impl Fn() -> StoredLogin + Send + Sync + 'static,
+    ) -> Self {
+        self.login.before_renewal = Some(Arc::new(stored));
         self
     }
 

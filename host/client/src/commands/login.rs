@@ -227,6 +227,7 @@ fn session(
         None => None,
     };
     Ok(StoredSession {
+        login_id: Some(fastrand::u64(..)),
         server: client.server().to_owned(),
         ca_cert: ca_cert.collect::<Result<_, _>>()?,
         client_certificate,

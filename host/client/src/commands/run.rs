@@ -2,7 +2,7 @@
 
 use std::{
     fs, io, process,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     thread,
     time::Duration,
 };
@@ -22,7 +22,7 @@ use crate::{
     Client, ClientBuilder, Error,
     command_error::INTERRUPTED,
     output::{self, Output, Table},
-    session::{Arguments, Settings, SettingsError, StoredSession},
+    session::{Arguments, Directory, Settings, SettingsError, StoredSession},
 };
 
 /// A command with its arguments.
@@ -117,17 +117,32 @@ impl Context {
         }
         if let (Some(session), None) = (&settings.session, &settings.grant) {
             builder = builder.login_options(session.login_options.clone());
-            let session = Mutex::new(session.clone());
-            let directory = settings.directory.clone();
-            builder = builder.on_new_tokens(move |tokens| {
-                let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Err(cause) = session.update_tokens(tokens, &directory) {
-                    output::note(&format!("could not store the renewed login: {cause}"));
-                }
-            });
+            builder = sharing_login(builder, session.clone(), &settings.directory);
         }
         Ok(builder.build()?)
     }
+}
+
+/// Makes the client renew the session together with other runs, and store its new tokens.
+fn sharing_login(
+    builder: ClientBuilder,
+    session: StoredSession,
+    directory: &Directory,
+) -> ClientBuilder {
+    let shared = Arc::new((Mutex::new(session), directory.clone()));
+    let renewing = Arc::clone(&shared);
+    let builder = builder.before_renewal(move || {
+        let (session, directory) = &*renewing;
+        let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
+        session.begin_renewal(directory)
+    });
+    builder.on_new_tokens(move |tokens| {
+        let (session, directory) = &*shared;
+        let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(cause) = session.update_tokens(tokens, directory) {
+            output::note(&format!("could not store the renewed login: {cause}"));
+        }
+    })
 }
 
 /// Makes the client report each wait before a retry.

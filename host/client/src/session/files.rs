@@ -1,10 +1,12 @@
 //! The folder of the command line, with the settings file and the session that `login` stores for later runs.
 
 use std::{
-    fs::{self, DirBuilder, File},
+    fs::{self, DirBuilder, File, TryLockError},
     io::{self, Read},
     os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::PathBuf,
+    thread,
+    time::Duration,
 };
 
 use clap::ValueEnum;
@@ -15,6 +17,7 @@ use zeroize::Zeroizing;
 use super::{RETRIES_MAX, SettingsError};
 use crate::{
     LoginOptions, Secret, Tokens,
+    client::StoredLogin,
     new_file::{Readers, SessionFileError, write_whole},
 };
 
@@ -62,10 +65,17 @@ impl Directory {
     }
 
     /// Locks the folder against other runs of the program until the returned file is dropped. `None` if the file system does not
-    /// support locks.
+    /// support locks, or if another run has not released its lock after [`LOCK_ATTEMPTS_MAX`] attempts.
     fn lock(&self) -> Option<File> {
         let folder = File::open(&self.0).ok()?;
-        folder.lock().ok().map(|()| folder)
+        for _ in 0..LOCK_ATTEMPTS_MAX {
+            match folder.try_lock() {
+                Ok(()) => return Some(folder),
+                Err(TryLockError::WouldBlock) => thread::sleep(LOCK_INTERVAL),
+                Err(TryLockError::Error(_)) => return None,
+            }
+        }
+        None
     }
 
     /// Deletes a file in the folder, or the target of a link, if it exists.
@@ -152,6 +162,8 @@ impl SettingsFile {
 /// The session that `login` stores for later runs.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredSession {
+    /// Identifies the login. Renewed tokens belong to the same login. `None` in files of earlier versions.
+    pub(crate) login_id: Option<u64>,
     pub(crate) server: String,
     /// The files with the CAs trusted for this server.
     pub(crate) ca_cert: Vec<PathBuf>,
@@ -181,6 +193,7 @@ impl StoredSession {
             ..LoginOptions::default()
         };
         Ok(Some(Self {
+            login_id: stored.login_id,
             server: stored.server,
             ca_cert: stored.ca_cert,
             client_certificate: stored.cert.zip(stored.key),
@@ -207,13 +220,28 @@ impl StoredSession {
         self.save(directory)
     }
 
-    /// Stores new tokens of this session. Does nothing if another run has changed the stored login in the meantime.
+    /// Waits until no other run renews this login, and takes over the tokens that others have stored.
+    pub(crate) fn begin_renewal(&mut self, directory: &Directory) -> StoredLogin {
+        let lock = directory.lock();
+        let stored = Self::read(directory).ok().flatten();
+        if let Some(stored) = stored
+            && stored.login_id.is_some()
+            && stored.login_id == self.login_id
+        {
+            self.tokens = stored.tokens;
+        }
+        StoredLogin {
+            tokens: self.tokens.clone(),
+            _lock: lock,
+        }
+    }
+
+    /// Stores new tokens of this session, during a renewal. Does nothing if another run has changed the stored login in the meantime.
     pub(crate) fn update_tokens(
         &mut self,
         tokens: &Tokens,
         directory: &Directory,
     ) -> Result<(), SettingsError> {
-        let _lock = directory.lock();
         let is_current = Self::read(directory)?.is_some_and(|stored| stored.is_same_login(self));
         if !is_current {
             return Ok(());
@@ -239,6 +267,7 @@ impl StoredSession {
         let text = |secret: &Secret| secret.expose().to_owned();
         let (cert, key) = self.client_certificate.clone().unzip();
         let stored = SessionJson {
+            login_id: self.login_id,
             server: self.server.clone(),
             ca_cert: self.ca_cert.clone(),
             cert,
@@ -281,6 +310,8 @@ impl StoredSession {
 
 #[derive(Deserialize, Serialize)]
 struct SessionJson {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    login_id: Option<u64>,
     server: String,
     ca_cert: Vec<PathBuf>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -308,6 +339,11 @@ const SESSION_FILE: &str = "session.json";
 /// The largest file in the folder, in bytes. Tokens are shorter than a request header.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
+/// The pause between two attempts to lock the folder, and the maximum number of attempts. A renewal holds the lock while it waits
+/// for the identity provider.
+const LOCK_INTERVAL: Duration = Duration::from_millis(20);
+const LOCK_ATTEMPTS_MAX: u32 = 1_500;
+
 /// The permission bits of group and others.
 const OTHERS: u32 = 0o077;
 
@@ -324,6 +360,7 @@ mod tests {
             Tokens::new(secret(access), refresh.map(secret))
         };
         let session = |server: &str, tokens| StoredSession {
+            login_id: None,
             server: server.to_owned(),
             ca_cert: Vec::new(),
             client_certificate: None,

@@ -376,6 +376,7 @@ mod tests {
         fs::write(folder.path().join("settings.toml"), settings).unwrap();
         if let Some(server) = session {
             let session = StoredSession {
+                login_id: None,
                 server: server.to_owned(),
                 ca_cert: vec!["/session.pem".into()],
                 client_certificate: None,
