@@ -88,10 +88,10 @@ fn report(findings: &Findings, file: &Path) -> String {
     let mut text = String::new();
     // Writing to a string does not fail.
     for warning in &findings.warnings {
-        let _ = writeln!(text, "warning: {warning}");
+        let _ = writeln!(text, "warning: {}", output::escaped(&warning.to_string()));
     }
     for mistake in &findings.mistakes {
-        let _ = writeln!(text, "{mistake}");
+        let _ = writeln!(text, "{}", output::escaped(&mistake.to_string()));
     }
     let file = file.display();
     let _ = match findings.mistakes.len() {
