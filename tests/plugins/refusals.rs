@@ -88,6 +88,16 @@ fn plugin_with_an_unavailable_import_is_rejected() {
     assert_refused(&importing(&files, import), &["the plugin plain", what]);
     let function = r#"(import "dial" (func))"#;
     assert_refused(&importing(&files, function), &["it imports dial, "]);
+    let resource = r#"(import "a:b/c" (instance (export "r" (type (sub resource)))))"#;
+    assert_refused(&importing(&files, resource), &["it imports a:b/c, "]);
+}
+
+#[test]
+fn an_issuer_whose_methods_are_not_imported_needs_a_grant() {
+    let files = TempDir::new().unwrap();
+    let import = r#"(import "keywright:signing/issuer@0.2.0" (instance (export "issuer" (type (sub resource)))))"#;
+    let what = "it imports keywright:signing/issuer@0.2.0, which is not granted";
+    assert_refused(&importing(&files, import), &["the plugin plain", what]);
 }
 
 #[test]

@@ -179,8 +179,8 @@ const NOTES: &str = "keywright:generator/notes";
 /// The exported interface that gets the values of inputs, and needs a grant for them.
 pub(crate) const DERIVED_GENERATOR: &str = "keywright:generator/derived-generator";
 
-/// Refuses a component with imports, or an export for inputs, that are not granted. Imports that only name types need no grant,
-/// because they give no access.
+/// Refuses a component with imports, or an export for inputs, that are not granted. Imports that only name types other than
+/// resources need no grant, because they give no access.
 pub(crate) fn check_grants(
     component: &Outline,
     grants: &[Grant],

@@ -6,7 +6,7 @@
 use wasmparser::{
     BinaryReaderError, ComponentExternalKind, ComponentInstance, ElementItems, FromReader,
     Instance, Parser, Payload, SectionLimited, ValidPayload, Validator,
-    component_types::ComponentEntityType,
+    component_types::{ComponentAnyTypeId, ComponentEntityType},
     types::{Types, TypesRef},
 };
 
@@ -38,7 +38,7 @@ pub(crate) struct Outline {
 /// An import of a component.
 pub(crate) struct Import {
     pub(crate) name: String,
-    /// Whether it only names types, which grant no access.
+    /// Whether it only names types other than resources, which grant no access.
     pub(crate) has_only_types: bool,
 }
 
@@ -123,7 +123,13 @@ fn has_only_types(import: &str, types: TypesRef<'_>) -> bool {
     };
     types.get(instance).is_some_and(|instance| {
         let mut exports = instance.exports.values();
-        exports.all(|export| matches!(export.ty, ComponentEntityType::Type { .. }))
+        exports.all(|export| match export.ty {
+            // The host implements resources.
+            ComponentEntityType::Type { referenced, .. } => {
+                !matches!(referenced, ComponentAnyTypeId::Resource(_))
+            }
+            _ => false,
+        })
     })
 }
 
