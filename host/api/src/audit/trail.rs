@@ -9,6 +9,9 @@
 //! - The trail's own thread is the writer if appends may be slow ([`AuditSink::is_prompt`]), if the runtime has only one
 //!   thread, if no request waits for the events, after failures, and for events that are queued during a request's second call.
 //!
+//! A call writes the events of all requests that have few, and of one request that has many. So if the sink is slow, requests with many
+//! events delay others only briefly.
+//!
 //! Events that could not be written stay in the queue, and are written first when the sink works again.
 
 use std::{
@@ -151,7 +154,7 @@ impl AuditTrail {
         let waiting = self.enqueue(&[], 0, usize::MAX);
         self.shared.leave_to_thread();
         match timeout(PROBE_TIME_MAX, waiting).await {
-            Ok(Ok(outcome)) => outcome,
+            Ok(Ok(outcome)) if has_room(&self.shared.queue.lock()) => outcome,
             _ => Err(UnwrittenError),
         }
     }
@@ -222,8 +225,7 @@ impl AuditTrail {
             // The sender is dropped, so the receiver returns an error.
             return receiver;
         }
-        queue.lines.extend_from_slice(lines);
-        queue.add_waiting(sender);
+        queue.add(lines, sender);
         receiver
     }
 
@@ -245,7 +247,7 @@ impl AuditTrail {
         if let Ok(outcome) = timeout(time_max, waiting).await {
             return outcome.unwrap_or(Err(UnwrittenError));
         }
-        self.shared.timed_out(time_max);
+        self.shared.request_timed_out(time_max);
         Err(UnwrittenError)
     }
 }

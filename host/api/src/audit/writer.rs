@@ -6,6 +6,7 @@
 //! then polls the network.
 
 use std::{
+    collections::VecDeque,
     io, mem,
     sync::{
         Arc,
@@ -63,12 +64,20 @@ pub(super) struct Shared {
     pub(super) runtime: Option<Handle>,
 }
 
+/// Reports to a request whether its lines were written.
+type Outcome = oneshot::Sender<Result<(), UnwrittenError>>;
+
 #[derive(Default)]
 pub(super) struct Queue {
     /// The lines to write, oldest first.
     pub(super) lines: Vec<u8>,
     /// Senders to the requests that wait until all these lines are written.
-    waiting: Vec<oneshot::Sender<Result<(), UnwrittenError>>>,
+    waiting: Vec<Outcome>,
+    /// The lines of requests with many events. Each write adds those of one request to the other lines. So requests with few events
+    /// don't wait for all of them if the sink is slow.
+    large: VecDeque<(Vec<u8>, Outcome)>,
+    /// The number of bytes in `large`.
+    large_bytes: usize,
     /// The number of bytes being written.
     bytes_taken: usize,
     /// `None` during a write.
@@ -85,18 +94,60 @@ impl Queue {
     /// Returns whether this many more bytes fit. Any number fits if no others are queued or being written, because the
     /// reported actions are already complete.
     pub(super) fn has_room(&self, bytes: usize, bytes_max: usize) -> bool {
-        let unwritten = self.lines.len() + self.bytes_taken;
+        let unwritten = self.lines.len() + self.large_bytes + self.bytes_taken;
         bytes == 0 || unwritten == 0 || unwritten + bytes <= bytes_max
+    }
+
+    /// Adds the lines of a request that waits until they are written.
+    pub(super) fn add(&mut self, lines: &[u8], sender: Outcome) {
+        if lines.len() > FEW_EVENTS_BYTES_MAX {
+            self.large_bytes += lines.len();
+            self.large.push_back((lines.to_vec(), sender));
+        } else {
+            self.lines.extend_from_slice(lines);
+            self.add_waiting(sender);
+        }
     }
 
     /// Adds a request that waits. Requests that no longer wait are removed only when the vector is full, so that adding many takes
     /// linear time.
-    pub(super) fn add_waiting(&mut self, sender: oneshot::Sender<Result<(), UnwrittenError>>) {
+    fn add_waiting(&mut self, sender: Outcome) {
         if self.waiting.len() == self.waiting.capacity() {
             self.waiting.retain(|waiting| !waiting.is_closed());
             self.waiting.reserve(self.waiting.len() + 1);
         }
         self.waiting.push(sender);
+    }
+
+    /// Takes the lines to write next, and the requests that wait for them.
+    fn take_next(&mut self) -> (Vec<u8>, Vec<Outcome>) {
+        let mut lines = mem::take(&mut self.lines);
+        let mut waiting = mem::take(&mut self.waiting);
+        if let Some((large, sender)) = self.large.pop_front() {
+            self.large_bytes -= large.len();
+            lines.extend_from_slice(&large);
+            waiting.push(sender);
+        }
+        (lines, waiting)
+    }
+
+    /// Puts unwritten lines back, before all others, for the next attempt. Also returns the requests with many events, which need
+    /// not wait for attempts of their own.
+    fn put_back(&mut self, mut lines: Vec<u8>) -> Vec<Outcome> {
+        lines.append(&mut self.lines);
+        let mut waiting = Vec::new();
+        for (large, sender) in mem::take(&mut self.large) {
+            lines.extend_from_slice(&large);
+            waiting.push(sender);
+        }
+        self.large_bytes = 0;
+        self.lines = lines;
+        waiting
+    }
+
+    /// Returns whether no request waits.
+    fn is_settled(&self) -> bool {
+        self.waiting.is_empty() && self.large.is_empty()
     }
 
     fn is_for_thread(&self) -> bool {
@@ -136,7 +187,7 @@ impl Shared {
     pub(super) fn write_on_request(&self) {
         for may_continue in [true, false] {
             let mut queue = self.queue.lock();
-            if queue.waiting.is_empty() {
+            if queue.is_settled() {
                 return;
             }
             let mut sink = queue.sink.iter();
@@ -155,16 +206,16 @@ impl Shared {
         }
     }
 
-    /// Writes the whole queue with one call, or leaves it to the current writer if another write is in progress. Returns whether the
-    /// caller must write again, for requests that arrived during the write. If it may not continue, the thread does.
+    /// Writes the queue with one call, but the lines of only one request with many events, or leaves it to the current writer if
+    /// another write is in progress. Returns whether the caller must write again, for requests whose lines are in the queue then. If
+    /// it may not continue, the thread does.
     fn write(&self, mut queue: MutexGuard<'_, Queue>, may_continue: bool) -> bool {
         let Some(mut sink) = queue.sink.take() else {
             self.lone_writes.store(0, Ordering::Relaxed);
             queue.is_left_to_thread = true;
             return false;
         };
-        let mut lines = mem::take(&mut queue.lines);
-        let waiting = mem::take(&mut queue.waiting);
+        let (mut lines, mut waiting) = queue.take_next();
         let must_reopen = mem::take(&mut queue.must_reopen);
         queue.is_left_to_thread = false;
         queue.bytes_taken = lines.len();
@@ -186,7 +237,6 @@ impl Shared {
         }
         let outcome = match sink.append(&lines) {
             Ok(()) => {
-                lines.clear();
                 self.succeeded();
                 Ok(())
             }
@@ -200,12 +250,11 @@ impl Shared {
         let mut queue = self.queue.lock();
         queue.sink = Some(sink);
         queue.bytes_taken = 0;
-        if !lines.is_empty() {
-            // Keep them for the next attempt.
-            lines.append(&mut queue.lines);
-            queue.lines = lines;
+        if outcome.is_err() {
+            waiting.extend(queue.put_back(lines));
         }
-        let others_wait = queue.is_left_to_thread && !queue.waiting.is_empty();
+        queue.is_left_to_thread |= !queue.large.is_empty();
+        let others_wait = queue.is_left_to_thread && !queue.is_settled();
         let must_continue = may_continue && outcome.is_ok() && others_wait;
         let is_for_thread = !must_continue && (queue.is_for_thread() || outcome.is_err());
         drop(queue);
@@ -235,7 +284,15 @@ impl Shared {
         }
     }
 
-    pub(super) fn timed_out(&self, time_max: Duration) {
+    /// Handles the timeout of a request. The sink does not count as failing while it writes other lines in time.
+    pub(super) fn request_timed_out(&self, time_max: Duration) {
+        let append_started = self.queue.lock().append_started;
+        if append_started.is_none_or(|started| started.elapsed() >= time_max / 2) {
+            self.timed_out(time_max);
+        }
+    }
+
+    fn timed_out(&self, time_max: Duration) {
         if !self.is_failing.swap(true, Ordering::AcqRel) {
             tracing::error!(audit.write_time_max = ?time_max, "timed out writing audit events");
         }
@@ -264,7 +321,7 @@ fn write_until_closed(shared: &Shared, write_time_max: Duration) {
         let queue = wait_for_work(shared, write_time_max);
         let is_closed = queue.is_closed;
         shared.write(queue, false);
-        if is_closed {
+        if is_closed && (shared.is_failing() || shared.queue.lock().is_settled()) {
             if shared.is_failing() {
                 tracing::error!("shutting down with unwritten audit events");
             }
@@ -315,6 +372,9 @@ fn check_blocked_append(shared: &Shared, queue: &mut Queue, write_time_max: Dura
         shared.timed_out(write_time_max);
     }
 }
+
+/// Maximum size of the lines of a request with few events, in bytes: about 30 events.
+const FEW_EVENTS_BYTES_MAX: usize = 16 * 1024;
 
 /// After this many consecutive writes for a single request each, most requests no longer wait for others.
 const LONE_WRITES_MAX: u32 = 4;
@@ -412,6 +472,45 @@ mod tests {
         let queue = shared.queue.lock();
         assert!(queue.is_for_thread());
         assert_eq!(queue.lines, b"3");
+    }
+
+    #[test]
+    fn few_events_are_written_before_many_of_other_requests() {
+        let (begun, appends) = mpsc::channel();
+        let (outcome, outcomes) = mpsc::channel();
+        let shared = Shared::new(Box::new(ScriptedSink { begun, outcomes }), None);
+        let queue = |line: u8, bytes: usize| {
+            let (sender, receiver) = oneshot::channel();
+            shared.queue.lock().add(&vec![line; bytes], sender);
+            receiver
+        };
+        let large = FEW_EVENTS_BYTES_MAX + 1;
+        let mut many: Vec<_> = (0..3).map(|_| queue(b'l', large)).collect();
+        let mut few = queue(b's', 1);
+        assert!(!shared.queue.lock().has_room(1, 3 * large + 1));
+        for (bytes, left) in [(large + 1, 2), (large, 1), (large, 0)] {
+            outcome.send(Ok(())).unwrap();
+            shared.write(shared.queue.lock(), false);
+            assert_eq!(appends.recv().unwrap().len(), bytes);
+            many.retain_mut(|one| one.try_recv().is_err());
+            assert_eq!(many.len(), left);
+            assert_eq!(shared.queue.lock().is_for_thread(), left > 0);
+        }
+        assert_eq!(few.try_recv().unwrap(), Ok(()));
+
+        let refused = [queue(b'l', large), queue(b'l', large)];
+        let failed = AppendError {
+            bytes_written: 0,
+            cause: io::ErrorKind::StorageFull.into(),
+        };
+        outcome.send(Err(failed)).unwrap();
+        shared.write(shared.queue.lock(), false);
+        for mut request in refused {
+            assert_eq!(request.try_recv().unwrap(), Err(UnwrittenError));
+        }
+        let queue = shared.queue.lock();
+        assert!(!queue.is_for_thread());
+        assert_eq!(queue.lines.len(), 2 * large);
     }
 
     #[test]
