@@ -186,7 +186,7 @@ impl fmt::Display for SqlxError {
                     formatter.write_str("another process is using it")
                 }
                 Some(SQLITE_CORRUPT) => formatter.write_str(
-                    "it is damaged, or the log next to it (-wal) belongs to another file; delete all its files before you restore a backup",
+                    "it is damaged, or the log next to it (-wal) belongs to another file; move all its files away before you restore a backup",
                 ),
                 Some(SQLITE_NOT_A_DATABASE) => formatter.write_str("it is not a SQLite database"),
                 _ => formatter.write_str(cause.message()),
