@@ -185,6 +185,9 @@ impl fmt::Display for SqlxError {
                 Some(SQLITE_BUSY | SQLITE_LOCKED) => {
                     formatter.write_str("another process is using it")
                 }
+                _ if cause.code().as_deref() == Some(SQLITE_READ_ONLY_ROLLBACK) => formatter.write_str(
+                    "a process was killed while it wrote to it; start a server, which undoes the incomplete change",
+                ),
                 Some(SQLITE_CORRUPT) => formatter.write_str(
                     "it is damaged, or the log next to it (-wal) belongs to another file; move all its files away before you restore a backup",
                 ),
@@ -316,6 +319,13 @@ pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
     error.and_then(sqlite_code) == Some(SQLITE_BUSY)
 }
 
+/// Returns whether a SQLite file has the transaction of a killed process, which a connection that only reads can't roll back.
+pub(crate) fn is_interrupted(cause: &(dyn Error + Send + Sync + 'static)) -> bool {
+    let error = cause.downcast_ref::<SqlxError>();
+    let error = error.and_then(|error| error.0.as_database_error());
+    error.is_some_and(|error| error.code().as_deref() == Some(SQLITE_READ_ONLY_ROLLBACK))
+}
+
 /// Returns whether a write failed because the disk is full, read-only or broken.
 pub(crate) fn is_storage_medium_failure(failure: &RepositoryError) -> bool {
     let (RepositoryError::Query(cause) | RepositoryError::Unavailable(cause)) = failure else {
@@ -425,6 +435,7 @@ const SQLITE_UNAVAILABLE: [i32; 8] = [SQLITE_BUSY, SQLITE_LOCKED, 7, 8, 10, 13, 
 
 const SQLITE_BUSY: i32 = 5;
 const SQLITE_LOCKED: i32 = 6;
+const SQLITE_READ_ONLY_ROLLBACK: &str = "776";
 const SQLITE_CORRUPT: i32 = 11;
 const SQLITE_NOT_A_DATABASE: i32 = 26;
 

@@ -22,7 +22,7 @@ use sqlx::{
 
 use crate::{
     connections::{Connections, FileWatch, SqliteFile, SqliteReaders, SqliteSettings, Writer},
-    error::{DatabaseOpenError, in_words, is_busy},
+    error::{DatabaseOpenError, in_words, is_busy, is_interrupted},
     migrations::{
         AppliedMigration, SchemaVersionError, check_compatible, files, require_current, statements,
         within_transaction,
@@ -50,6 +50,7 @@ pub(crate) async fn open(
     let path = &options.path;
     create_if_new(options)?;
     let not_opened = |source: sqlx::Error| not_opened(path, source);
+    roll_back(options).await.map_err(not_opened)?;
     require_own(options).await?;
     let watch = FileWatch::begin(path).map_err(|error| not_opened(error.into()))?;
     migrate(options).await?;
@@ -70,11 +71,28 @@ pub(crate) async fn open(
     Ok((writer, reader, watch))
 }
 
+/// Rolls back the transaction of a process that was killed, for example while it created the database: SQLite refuses all reads
+/// of connections that must not write until then.
+async fn roll_back(options: &SqliteOptions) -> sqlx::Result<()> {
+    if !exists(&with_suffix(&options.path, "-journal")) {
+        return Ok(());
+    }
+    let writing = SqliteConnectOptions::new()
+        .filename(&options.path)
+        .busy_timeout(options.wait_max)
+        .disable_statement_logging();
+    let mut connection = writing.connect().await?;
+    sqlx::query(READ).execute(&mut connection).await?;
+    connection.close().await
+}
+
 /// Reads the schema of the file once, or checks that a server can create a missing file.
 pub(crate) async fn reach(options: &SqliteOptions) -> Result<(), DatabaseOpenError> {
     require_creatable(options)?;
     match require_own(options).await {
         Err(DatabaseOpenError::FileAbsent(_)) => Ok(()),
+        // A start rolls it back.
+        Err(DatabaseOpenError::FileNotOpened { source, .. }) if is_interrupted(&*source) => Ok(()),
         checked => checked,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, time::Instant};
 
-use keywright_harness::{Server, kill_command, run_command, run_sql};
+use keywright_harness::{Server, Text, kill_command, run_command, run_program, run_sql};
 use rand::RngExt;
 use tempfile::TempDir;
 
@@ -46,6 +46,36 @@ async fn survive_killed_starts(engine: Engine) {
 
 /// The number of stores.
 const STARTS: usize = 12;
+
+/// A server that is killed while it makes a new file a database with a write-ahead log leaves a rollback journal.
+#[tokio::test]
+async fn an_interrupted_creation_of_a_database_is_rolled_back() {
+    let mut store = Store::new(Engine::Sqlite).unwrap();
+    let server = store.start().await;
+    store.kill(server).await;
+    let file = |suffix| store.directory().join(format!("keywright.db{suffix}"));
+    for suffix in [".created", "-wal", "-shm"] {
+        fs::remove_file(file(suffix)).unwrap();
+    }
+    fs::write(file(""), [0; 4096]).unwrap();
+    // The header: magic number, no records, a random number, a file without pages before, and the sizes of sectors and pages.
+    let magic = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+    let numbers = [0, 0, 0, 512, 4096_u32].map(u32::to_be_bytes);
+    let mut journal = [&magic[..], numbers.as_flattened()].concat();
+    journal.resize(512, 0);
+    fs::write(file("-journal"), journal).unwrap();
+
+    let checked = run_command(store.directory(), "check").expect(1);
+    checked
+        .errors
+        .assert_contains("start a server, which undoes the incomplete change");
+    let checks = ["check-config", "--connect", "keywright.toml"];
+    run_program(store.directory(), &checks, &[]).expect(0);
+    let server = store.start().await;
+    server.stored("/a", "value", "v".into()).await;
+    store.kill(server).await;
+    store.check();
+}
 
 #[tokio::test]
 async fn a_killed_backup_leaves_no_incomplete_target() {
