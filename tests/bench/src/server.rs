@@ -48,12 +48,6 @@ pub(crate) async fn connect(server: &Server) -> Outcome<Connection> {
     Connection::open(&address(server)?).await
 }
 
-/// Stores the credential that [`READ`] reads.
-pub(crate) async fn store_read(server: &Server) {
-    let body = set_body(READ_NAME);
-    server.put("/api/v1/data", body).await.expect(200);
-}
-
 /// Returns the request body that sets a JSON credential of about 1 KiB.
 pub(crate) fn set_body(name: &str) -> Value {
     json!({"name": name, "type": "json", "value": {"text": "v".repeat(VALUE_BYTES)}})
@@ -146,11 +140,6 @@ impl Connection {
             address: address.clone(),
             sender,
         })
-    }
-
-    /// Returns whether the connection is open.
-    pub(crate) fn is_open(&self) -> bool {
-        !self.sender.is_closed()
     }
 
     /// Sends a GET request for a path, and returns the body of the response.

@@ -7,7 +7,6 @@ mod plugins;
 pub(crate) mod requests;
 mod scale;
 mod start;
-mod swap;
 mod versions;
 
 use std::path::PathBuf;
@@ -28,7 +27,7 @@ pub(crate) struct Arguments {
     pub(crate) other: Option<PathBuf>,
 }
 
-pub(crate) const MEASUREMENTS: [Measurement; 18] = [
+pub(crate) const MEASUREMENTS: [Measurement; 16] = [
     ("get", |given| {
         requests::measure("get", given.other.as_deref())
     }),
@@ -50,11 +49,9 @@ pub(crate) const MEASUREMENTS: [Measurement; 18] = [
     ("scale", |given| scale::measure(&given.sizes)),
     ("find", |given| scale::measure_find(&given.sizes)),
     ("rotation", |given| bulk::measure_rotation(&given.sizes)),
-    ("guest-overhead", |_| native::measure_password()),
     ("plugins", |given| plugins::measure(&given.components)),
-    ("rsa", |_| native::measure_rsa()),
+    ("rsa", |_| native::measure()),
     ("bulk", |_| bulk::measure()),
-    ("swap", |_| swap::measure()),
     ("existence", |_| existence::measure()),
     ("versions", |_| versions::measure()),
     ("start", |_| start::measure()),

@@ -1,8 +1,7 @@
 //! The figures of `keywright plugin bench`, compared with the engine alone and with calls in a server.
 //!
 //! All use one definition of the overhead, [`keywright_runtime::Speed`]: creating an instance, a call that does almost
-//! nothing, and dropping the instance, on one thread. It can be measured for any component. `guest-overhead` uses another
-//! definition: the difference between a plugin and the same functions called natively.
+//! nothing, and dropping the instance, on one thread. It can be measured for any component.
 //!
 //! The calls of the engine alone follow only the engine's documentation, so that they are an independent reference.
 
