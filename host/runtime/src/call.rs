@@ -21,7 +21,7 @@ use crate::{
     config::Limits,
     engine::EPOCH_TICK,
     host::{
-        CallState, HostError, MemoryLimiter, NoteReader, Notes, PassedIssuer, RandomSource,
+        CallState, HostError, MemoryLimiter, NoteReader, Notes, RandomSource,
         TBS_CERTIFICATE_BYTES_MAX,
     },
     lane::NotRun,
@@ -249,7 +249,7 @@ impl Plugin {
         let state = CallState {
             random: Arc::clone(&self.random),
             has_drawn: false,
-            issuer: issuer.map(PassedIssuer::new),
+            issuer,
             notes: Notes::new(self.notes.clone(), function),
             limiter: MemoryLimiter::new(self.limits.memory_bytes_max),
         };

@@ -50,24 +50,14 @@ use self::{keywright::signing::issuer::SigningError, wasi::random::random::Host}
 /// The handle of the call's issuer.
 pub(crate) const ISSUER_HANDLE: u32 = 1;
 
-/// An issuer that a guest borrows for one call, and whether it has signed already.
+/// The type of handles to the issuer that a guest borrows for one call.
 #[expect(
     unreachable_pub,
     reason = "the generated bindings export it again, within the crate"
 )]
-pub struct PassedIssuer {
-    pub(crate) issuer: Arc<dyn CertificateIssuer>,
-    pub(crate) is_used: bool,
-}
+pub struct PassedIssuer;
 
 impl PassedIssuer {
-    pub(crate) fn new(issuer: Arc<dyn CertificateIssuer>) -> Self {
-        Self {
-            issuer,
-            is_used: false,
-        }
-    }
-
     /// Returns the handle that the guest borrows.
     pub(crate) fn handle() -> Resource<Self> {
         Resource::new_borrow(ISSUER_HANDLE)
@@ -87,7 +77,7 @@ pub(crate) struct CallState {
     /// Whether the guest has requested random bytes.
     pub(crate) has_drawn: bool,
     /// The issuer passed to the guest for this call.
-    pub(crate) issuer: Option<PassedIssuer>,
+    pub(crate) issuer: Option<Arc<dyn CertificateIssuer>>,
     /// The notes of this call.
     pub(crate) notes: Notes,
     /// The limiter of its memories and tables.
@@ -229,9 +219,8 @@ pub(crate) fn add_issuer_to_linker(
         |_, _| Ok(()),
     )?;
     let mut add_getter = |method: &str, read: fn(&dyn CertificateIssuer) -> &[u8]| {
-        interface.func_wrap(method, move |mut store: Call<'_>, (handle,): (Handle,)| {
-            let issuer = &store.data_mut().passed_issuer(&handle)?.issuer;
-            Ok((read(issuer.as_ref()).to_vec(),))
+        interface.func_wrap(method, move |store: Call<'_>, (handle,): (Handle,)| {
+            Ok((read(store.data().passed_issuer(&handle)?).to_vec(),))
         })
     };
     add_getter("[method]issuer.certificate", |issuer| issuer.certificate())?;
@@ -241,17 +230,17 @@ pub(crate) fn add_issuer_to_linker(
     })?;
     interface.func_wrap(
         "[method]issuer.subject-key-identifier",
-        |mut store: Call<'_>, (handle,): (Handle,)| {
-            let issuer = &store.data_mut().passed_issuer(&handle)?.issuer;
+        |store: Call<'_>, (handle,): (Handle,)| {
+            let issuer = store.data().passed_issuer(&handle)?;
             Ok((issuer.subject_key_identifier().map(<[u8]>::to_vec),))
         },
     )?;
     interface.func_wrap(
         "[method]issuer.sign-certificate",
-        |mut store: Call<'_>, (handle, tbs_certificate): (Handle, Vec<u8>)| {
-            Ok((store
-                .data_mut()
-                .sign_certificate(&handle, &tbs_certificate)?,))
+        |store: Call<'_>, (handle, tbs_certificate): (Handle, Vec<u8>)| {
+            let issuer = store.data().passed_issuer(&handle)?;
+            let signed = issuer.sign_certificate(&tbs_certificate);
+            Ok((signed.map_err(|refusal| SigningError::Refused(refusal.0.to_owned())),))
         },
     )
 }
@@ -265,28 +254,9 @@ impl CallState {
         Ok(self.random.fill(bytes)?)
     }
 
-    fn sign_certificate(
-        &mut self,
-        handle: &Handle,
-        tbs_certificate: &[u8],
-    ) -> Result<Result<Vec<u8>, SigningError>, HostError> {
-        let passed = self.passed_issuer(handle)?;
-        let refused = |rule: &str| Ok(Err(SigningError::Refused(rule.to_owned())));
-        if std::mem::replace(&mut passed.is_used, true) {
-            return refused("the issuer can sign only once in a call");
-        }
-        if tbs_certificate.len() > TBS_CERTIFICATE_BYTES_MAX {
-            return refused("the body must have at most 64 KiB");
-        }
-        match passed.issuer.sign_certificate(tbs_certificate) {
-            Ok(certificate) => Ok(Ok(certificate)),
-            Err(refusal) => refused(refusal.0),
-        }
-    }
-
-    fn passed_issuer(&mut self, handle: &Handle) -> Result<&mut PassedIssuer, HostError> {
+    fn passed_issuer(&self, handle: &Handle) -> Result<&dyn CertificateIssuer, HostError> {
         self.issuer
-            .as_mut()
+            .as_deref()
             .filter(|_| handle.rep() == ISSUER_HANDLE)
             .ok_or(HostError::IssuerNotPassed)
     }

@@ -144,7 +144,8 @@ pub trait CertificateIssuer: Send + Sync {
     /// Returns its signature algorithm, a DER `AlgorithmIdentifier`.
     fn signature_algorithm(&self) -> &[u8];
 
-    /// Checks a DER `TBSCertificate` (RFC 5280) against the rules of this call, signs it and returns the certificate, in DER.
+    /// Checks a DER `TBSCertificate` (RFC 5280) against the rules of this call, signs it and returns the certificate, in DER. Refuses
+    /// all bodies after the first.
     fn sign_certificate(&self, tbs_certificate: &[u8]) -> Result<Vec<u8>, SigningError>;
 
     /// Returns the facts of the signed certificate, or `None` before it is signed. An issuer signs at most one certificate.

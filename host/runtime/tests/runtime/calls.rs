@@ -1,21 +1,18 @@
-//! Calls of plugins with and without optional interfaces, results and limits of a resolver, and issuers, which are borrowed for one
-//! call, sign once, and never expose their keys.
+//! Calls of plugins with and without optional interfaces.
 
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
+use chrono::DateTime;
 use keywright_core::{
     Secret,
-    certificate::CertificateFacts,
     credential::CredentialType,
-    ports::{CertificateIssuer, Generator, PluginCallError, PluginFaultError, SigningError},
+    ports::{Generator, PluginCallError},
 };
 use keywright_runtime::{RandomError, RandomSource};
 use serde_json::{Value, json};
 
 use crate::{
-    component, config, doing, faulted, generator, hostile, load_drawing, no_parameters, parameters,
-    plugin,
+    component, config, generator, hostile, load_drawing, no_parameters, parameters, plugin,
 };
 
 fn plain() -> Arc<dyn Generator> {
@@ -133,82 +130,4 @@ async fn a_recoverer_never_sees_a_secret_field() {
     assert!(!found.is_complete);
     let seen = json!({"parameters": r#"{"a":1}"#, "value": r#"{"note":"n"}"#});
     assert_eq!(found.parameters, parameters(&seen));
-}
-
-const CERTIFICATE: &[u8] = b"the-certificate-of-the-issuer";
-const PRIVATE_KEY: &[u8] = b"the-private-key-of-the-issuer";
-
-/// Signs by prepending a mark that depends on its key. Rejects bodies that start with a zero byte.
-struct MarkingIssuer {
-    private_key: Vec<u8>,
-}
-
-impl CertificateIssuer for MarkingIssuer {
-    fn certificate(&self) -> &[u8] {
-        CERTIFICATE
-    }
-
-    fn subject(&self) -> &[u8] {
-        b"the-subject"
-    }
-
-    fn subject_key_identifier(&self) -> Option<&[u8]> {
-        None
-    }
-
-    fn signature_algorithm(&self) -> &[u8] {
-        b"the-algorithm"
-    }
-
-    fn sign_certificate(&self, tbs_certificate: &[u8]) -> Result<Vec<u8>, SigningError> {
-        let mark = self
-            .private_key
-            .iter()
-            .fold(0, |mark: u8, byte| mark.wrapping_add(*byte));
-        match tbs_certificate.first() {
-            Some(0) => Err(SigningError("the body is not a certificate body")),
-            _ => Ok([&[mark], tbs_certificate].concat()),
-        }
-    }
-
-    fn signed(&self) -> Option<CertificateFacts> {
-        None
-    }
-}
-
-fn issuer() -> Arc<dyn CertificateIssuer> {
-    Arc::new(MarkingIssuer {
-        private_key: PRIVATE_KEY.to_vec(),
-    })
-}
-
-async fn note(behaviour: &str) -> Result<String, PluginCallError> {
-    let generator = hostile(&doing("generate", behaviour));
-    let value = generator
-        .generate(&no_parameters(), Utc::now(), Some(issuer()), Vec::new())
-        .await?;
-    let value: Value = serde_json::from_str(value.expose()).unwrap();
-    Ok(value["note"].as_str().unwrap().to_owned())
-}
-
-#[tokio::test]
-async fn an_issuer_signs_once_per_call() {
-    let note = note("sign-twice").await.unwrap();
-    assert_eq!(
-        note,
-        "signed 5 bytes; refused: the issuer can sign only once in a call;"
-    );
-}
-
-#[tokio::test]
-async fn bodies_past_64_kib_do_not_reach_the_issuer() {
-    let refused = note("sign-most").await.unwrap();
-    assert_eq!(refused, "refused: the body is not a certificate body;");
-    let refused = note("sign-large").await.unwrap();
-    assert_eq!(refused, "refused: the body must have at most 64 KiB;");
-    let too_large = Err(faulted(
-        "hostile",
-        PluginFaultError::OutputTooLarge(128 * 1024),
-    ));
-    assert_eq!(note("sign-huge").await, too_large);
 }
