@@ -67,7 +67,7 @@ impl Interpolation {
             let name = LookupName::new(&reference.name);
             let value = values.get(name.folded()).ok_or(UseCaseError::NotFound)?;
             let text = substitute(reference, value)?;
-            substitutions.add(&reference.pointer, reference.range.clone(), text)?;
+            substitutions.add(&reference.pointer, reference.range.clone(), text);
         }
         Ok(substitutions.apply(document)?)
     }
@@ -310,7 +310,7 @@ const NAMES_AT_ONCE: usize = 256;
 /// slightly larger than [`VALUE_BYTES_MAX`](crate::credential::VALUE_BYTES_MAX).
 const NAMES_READ_FIRST: usize = 16;
 
-/// The resolver returned a position that the document does not have, or overlapping positions.
+/// The resolver returned a position that the document does not have.
 impl From<PointerError> for UseCaseError {
     fn from(_: PointerError) -> Self {
         Self::Plugin(PluginCallError::Faulted {
