@@ -51,9 +51,10 @@ async fn credhub_ref_takes_precedence_over_other_reference_keys() {
     let several = json!({
         "store-ref": "/nowhere", "credhub-ref": "/nowhere", "credhub_ref": "/secret",
     });
+    let two = json!({"store-ref": "/nowhere", "credhub-ref": "/secret"});
     // A key whose value is not text is skipped.
     let not_text = json!({"credhub_ref": 7, "credhub-ref": null, "store-ref": "/secret"});
-    for credentials in [several, not_text] {
+    for credentials in [several, two, not_text] {
         let response = interpolate(&server, one_binding(&credentials)).await;
         assert_eq!(response.expect(200).json(), one_binding(&value));
     }
@@ -92,6 +93,7 @@ async fn documents_of_any_other_shape_are_returned_unchanged() {
         json!({"service": [{"credentials": {"store-ref": ["/nowhere"]}}]}),
         json!({"service": [{"credentials": {"store_ref": "/nowhere", "STORE-REF": "/nowhere"}}]}),
         json!({"service": [{"Credentials": reference}]}),
+        json!({"service": [{"nested": {"credentials": reference}}]}),
         json!({"credentials": reference}),
         json!({"store-ref": "/nowhere"}),
         json!({"outer": {"service": [{"credentials": reference}]}}),
@@ -226,8 +228,20 @@ async fn a_thousand_references_are_resolved() {
 #[tokio::test]
 async fn a_reference_to_an_absent_credential_is_404() {
     let (server, _) = with_secret().await;
-    let references = ["/nowhere", "((/nowhere))", "", "(())", "/", "not a name"];
-    for reference in references.into_iter().chain(["//", "*"]) {
+    let absent = [
+        "/nowhere",
+        "((/nowhere))",
+        "",
+        "(())",
+        "((",
+        "/",
+        "not a name",
+        "//",
+        "*",
+    ];
+    // Only one pair of parentheses at the very start and end is stripped.
+    let not_stripped = ["(/secret)", "(((/secret)))", " ((/secret)) "];
+    for reference in absent.into_iter().chain(not_stripped) {
         let document = one_binding(&json!({"store-ref": reference}));
         interpolate(&server, document).await.expect(404).error();
     }

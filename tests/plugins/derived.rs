@@ -29,6 +29,8 @@ async fn htpasswd_lines_have_hashes_that_openssl_confirms() {
     let user = server.generate("/user", "user", json!({"username": "ada"}));
     let user = user.await.expect(200).json();
     set(&server, "/password", "pä$s w0rd").await;
+    let unusable = json!({"username": "a:b", "password": "x"});
+    server.stored("/unusable", "user", unusable).await;
     for (parameters, username, password) in [
         (
             json!({"credential": "/user"}),
@@ -39,6 +41,11 @@ async fn htpasswd_lines_have_hashes_that_openssl_confirms() {
             json!({"credential": "password", "username": "grace"}),
             "grace",
             "pä$s w0rd",
+        ),
+        (
+            json!({"credential": "/unusable", "username": "eve"}),
+            "eve",
+            "x",
         ),
     ] {
         let name = format!("/line/{username}");

@@ -195,6 +195,12 @@ async fn openssl_derives_the_same_elliptic_keys_and_signs_with_them() {
         let files = Files::new();
         let private_key = files.write_field("key", &version, "private_key");
         let public_key = files.write_field("public", &version, "public_key");
+        assert_eq!(version["value"]["public_key_fingerprint"], Value::Null);
+        if credential_type == "ed25519" {
+            // Version 1 without the public key: the beginning of the single line in RFC 8410, section 10.3.
+            let pem = version["value"]["private_key"].as_str().unwrap();
+            pem.assert_contains("-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEI");
+        }
         let text = openssl(&["pkey", "-in", &private_key, "-noout", "-text", "-check"]);
         text.assert_contains("Key is valid");
         text.assert_contains(words);

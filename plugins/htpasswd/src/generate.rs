@@ -99,10 +99,8 @@ const NO_PASSWORD: &str =
 mod tests {
     use rand::{SeedableRng, rngs::ChaCha12Rng};
     use serde_json::json;
-    use sha_crypt::{PasswordVerifier, ShaCrypt};
 
     use super::*;
-    use crate::{EXAMPLE, PARAMETERS_SCHEMA, VALUE_SCHEMA};
 
     fn derived(parameters: &Value, input: &Value) -> Result<Value, Failure> {
         let input = Input {
@@ -112,50 +110,6 @@ mod tests {
         let random = &mut ChaCha12Rng::seed_from_u64(1);
         let value = generate(&parameters.to_string(), "{}", &[input], random)?;
         Ok(serde_json::from_str(&value).unwrap())
-    }
-
-    fn matches(schema: &str, instance: &Value) -> bool {
-        let schema: Value = serde_json::from_str(schema).unwrap();
-        let validator = jsonschema::draft202012::new(&schema).unwrap();
-        validator.is_valid(instance)
-    }
-
-    #[test]
-    fn line_has_the_name_and_a_hash_of_the_password() {
-        for (parameters, input, username, password) in [
-            (
-                json!({"credential": "/p", "username": "ada"}),
-                json!("pä s"),
-                "ada",
-                "pä s",
-            ),
-            (
-                json!({"credential": "/u"}),
-                json!({"username": "grace", "password": "x", "password_hash": "y"}),
-                "grace",
-                "x",
-            ),
-            (
-                json!({"credential": "/u", "username": "ada"}),
-                json!({"username": "a:b", "password": "x"}),
-                "ada",
-                "x",
-            ),
-            (
-                json!({"credential": "/example/user"}),
-                serde_json::from_str(EXAMPLE).unwrap(),
-                "example",
-                "an example",
-            ),
-        ] {
-            assert!(matches(PARAMETERS_SCHEMA, &parameters));
-            let value = derived(&parameters, &input).unwrap();
-            assert!(matches(VALUE_SCHEMA, &value), "{value}");
-            let hash = value["password_hash"].as_str().unwrap();
-            assert_eq!(value["line"], format!("{username}:{hash}"));
-            let verified = ShaCrypt::SHA512.verify_password(password.as_bytes(), hash);
-            assert!(verified.is_ok(), "{value}");
-        }
     }
 
     #[test]
