@@ -179,7 +179,7 @@ fn with_module(fields: &str) -> Vec<u8> {
     .concat()
 }
 
-/// Returns components that would take too much time, memory or stack to compile, each with its error.
+/// Returns components that would abort the server, or take too much time, memory or stack to compile, each with its error.
 fn hostile_components() -> Vec<(Vec<u8>, &'static str)> {
     let component = |fields: &str| wat::parse_str(format!("(component {fields})")).unwrap();
     // A few hundred kilobytes of code, for which the compiler would need gigabytes of memory or minutes.
@@ -190,7 +190,10 @@ fn hostile_components() -> Vec<(Vec<u8>, &'static str)> {
     // A section of 9,003 bytes with a component type in a component type, and so on. The text format can't express it.
     let types = [[0x41, 1, 1].repeat(3_000), vec![0x41, 0]].concat();
     let deep = [component(""), vec![7, 0xab, 0x46, 1], types].concat();
+    let cast =
+        "(type $t (sub (func))) (func (param funcref) (drop (ref.cast (ref $t) (local.get 0))))";
     vec![
+        (with_module(cast), "gc proposal"),
         (with_module(&choices), "the compiler ended (signal: 6"),
         (
             with_module(&calls),

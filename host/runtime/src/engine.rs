@@ -66,6 +66,8 @@ fn config() -> Config {
         .wasm_simd(true)
         .wasm_relaxed_simd(false)
         .wasm_memory64(false)
+        // Casts of functions would abort the server: without its crate feature `gc`, the engine compiles but can't run them.
+        .wasm_gc(false)
         .epoch_interruption(true)
         .max_wasm_stack(GUEST_STACK_BYTES_MAX)
         .wasm_backtrace_max_frames(None);
