@@ -1,5 +1,7 @@
 //! `keywright plugin test`, and the notes of plugins.
 
+use std::fs::File;
+
 use keywright_harness::{Options, Server, Text, release};
 use serde_json::{Value, json};
 
@@ -183,6 +185,10 @@ fn malformed_test_vectors_are_reported() {
     workshop.fails("test wireguard.wasm", 1, reported);
     let line = "test wireguard.wasm --vectors absent.json";
     workshop.fails(line, 1, "absent.json");
+    let large = File::create(workshop.path("large.json")).unwrap();
+    large.set_len(64 * 1024 * 1024 + 1).unwrap();
+    let line = "test wireguard.wasm --vectors large.json";
+    workshop.fails(line, 1, "the file is larger than 67108864 bytes");
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::{
     cmp::Reverse,
     collections::BTreeSet,
     fmt::Write,
-    fs, io,
+    fs::{self, File},
+    io::{self, Read},
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
@@ -303,10 +304,7 @@ impl Test {
     }
 
     fn vectors(&self) -> Result<Vec<Vector>, StartupError> {
-        let read = |path: &Path| {
-            let refused = |cause| StartupError::file("reading the test vectors", path, cause);
-            fs::read_to_string(path).map_err(refused)
-        };
+        let read = |path: &Path| read_vectors(path).on_file("reading the test vectors", path);
         let default_path = self.component.file.with_extension(VECTORS_EXTENSION);
         let (path, text) = match &self.vectors {
             Some(path) => (path, read(path)?),
@@ -317,6 +315,17 @@ impl Test {
         };
         Vector::parse_all(&text).on_file("reading the test vectors", path)
     }
+}
+
+fn read_vectors(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let file = File::open(path)?;
+    file.take(VECTORS_BYTES_MAX + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > VECTORS_BYTES_MAX {
+        let error = format!("the file is larger than {VECTORS_BYTES_MAX} bytes");
+        return Err(io::Error::other(error));
+    }
+    Ok(text)
 }
 
 fn report_table(report: &ConformanceReport) -> String {
@@ -398,6 +407,9 @@ impl Tested {
 
 /// The extension of the file of test vectors next to a component.
 const VECTORS_EXTENSION: &str = "vectors.json";
+
+/// The maximum size of a file of test vectors. The file can come with a component of a stranger, and be a link.
+const VECTORS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// The maximum number of requests shown for one finding.
 const REQUESTS_SHOWN_MAX: usize = 3;
