@@ -38,6 +38,11 @@ pub(crate) use stream::{RepeatableRandom, Stream};
 const VALUES_MAX: u32 = 2_000;
 /// The maximum number of flipped bits, each in a separate call.
 const FLIPS_MAX: u32 = 1_024;
+/// The maximum size of the secret parts of all values, in bytes, with their bookkeeping: enough for [`VALUES_MAX`] values of the
+/// largest size that a server stores.
+const SECRET_BYTES_MAX: usize = 128 * 1024 * 1024;
+/// The bookkeeping for one secret part, in bytes.
+const PART_BYTES: usize = 2 * size_of::<(String, String)>();
 /// The fraction of the expected bits that must affect the value. The rest allows for variation between streams.
 const EFFECTIVE_SHARE: f64 = 7.0 / 8.0;
 
@@ -54,6 +59,7 @@ pub(crate) trait Subject {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GeneratedValue {
+    /// The whole value; only compared with the value of the same stream.
     pub(crate) text: String,
     /// Its secret parts as text, by their paths; the whole value if no part is secret.
     pub(crate) secrets: BTreeMap<String, String>,
@@ -117,8 +123,10 @@ struct Observations {
     declared_bits: u32,
     /// Whether the same stream yielded the same value twice.
     is_repeatable: bool,
-    /// The values, each from another stream.
+    /// The values, each from another stream, without their texts.
     values: Vec<GeneratedValue>,
+    /// The size of their secret parts, in bytes.
+    secret_bytes: usize,
     /// The number of flipped bits, each in a separate call.
     flipped_bits: u32,
     /// The number of flipped bits that changed the value.
@@ -141,15 +149,17 @@ impl Observations {
         let mut observations = Self {
             declared_bits,
             is_repeatable,
-            values: vec![first],
+            values: Vec::new(),
+            secret_bytes: 0,
             flipped_bits: 0,
             effective_bits: 0,
         };
+        observations.add(first);
         let mut durations = Vec::new();
         for number in 1..effort.few {
             let begun = subject.processor_time();
             let value = subject.generate(Stream::new(seed, number.into()))?;
-            observations.values.push(value);
+            observations.add(value);
             durations.push(subject.processor_time().saturating_sub(begun));
         }
         let (values_max, flips_max) = if effort.allows_all(median(durations)) {
@@ -158,11 +168,11 @@ impl Observations {
             (effort.few, effort.few)
         };
         for number in effort.few..values_max {
-            if subject.processor_time() >= end {
+            if subject.processor_time() >= end || observations.secret_bytes >= SECRET_BYTES_MAX {
                 break;
             }
             let value = subject.generate(Stream::new(seed, number.into()))?;
-            observations.values.push(value);
+            observations.add(value);
         }
         for number in 0..flips_max {
             if number >= effort.few && subject.processor_time() >= end {
@@ -171,6 +181,14 @@ impl Observations {
             observations.flip(subject, seed, number)?;
         }
         Ok(observations)
+    }
+
+    fn add(&mut self, value: GeneratedValue) {
+        let parts = value.secrets.iter();
+        let sizes = parts.map(|(path, part)| path.len() + part.len() + PART_BYTES);
+        self.secret_bytes += sizes.sum::<usize>();
+        let text = String::new();
+        self.values.push(GeneratedValue { text, ..value });
     }
 
     /// Flips one bit, picked at random from all bits drawn for the values.

@@ -295,12 +295,22 @@ fn a_generator_that_becomes_slow_is_tested_within_the_limit() {
 }
 
 #[test]
+fn the_values_of_a_test_have_a_maximum_size() {
+    let padding = "a".repeat(1024 * 1024);
+    let report = report(128, |draw| {
+        vec![("", hex::encode(draw.bytes::<16>()) + &padding)]
+    });
+    assert_eq!(report.values, 128);
+}
+
+#[test]
 fn a_generator_that_uses_no_bits_is_found_with_few_flips() {
     let seen = |effective_bits| {
         let observations = Observations {
             declared_bits: 128,
             is_repeatable: true,
             values: vec![value(128); 2],
+            secret_bytes: 0,
             flipped_bits: Effort::AT_START.few,
             effective_bits,
         };
