@@ -190,7 +190,10 @@ impl Pipeline {
         let path = route.map(|route| route.path.as_str());
         log_response(id, caller.as_deref(), method, path, status, duration);
         set_headers_of_every_response(response.headers_mut(), id);
-        with_content_length(response, method == Method::HEAD)
+        if method == Method::HEAD {
+            response = without_body(response);
+        }
+        response
     }
 
     /// Checks the head. Unless the route requires no authentication, also authenticates the caller and stores it in
@@ -304,18 +307,13 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FROM_OTHER_SITE: &str =
     "a page of another site sent the request; from other sites, only GET and HEAD are allowed";
 
-/// Sets the length of the body, if it is known, and omits the body in response to HEAD.
-fn with_content_length(mut response: Response, is_head: bool) -> Response {
+/// Omits the body of a response to HEAD, but not its length. hyper sets the length of other responses.
+fn without_body(mut response: Response) -> Response {
     if let Some(bytes) = response.body().size_hint().exact() {
         let headers = response.headers_mut();
-        headers
-            .entry(CONTENT_LENGTH)
-            .or_insert(HeaderValue::from(bytes));
+        headers.entry(CONTENT_LENGTH).or_insert(bytes.into());
     }
-    if is_head {
-        *response.body_mut() = Body::empty();
-    }
-    response
+    response.map(|_| Body::empty())
 }
 
 /// Sets the header fields of every response: the request's id, the product, and fields that restrict caches and browsers.
