@@ -180,10 +180,12 @@ async fn verification_after_a_reload_does_not_delay_others() {
     let others = (0..3).map(|_| TestCertificate::root("middle"));
     let holder = others.fold(holder, |holder, other| holder.sending(&other));
     let slow = Caller::new(Some(&holder.sending(&middle)), VERSIONS[1]);
-    let mut verified: Vec<_> = (0..150).map(|_| slow.connect(&server)).collect();
-    for connection in &mut verified {
+    let verified = (0..150).map(|_| {
+        let mut connection = slow.connect(&server);
         connection.get("/version", None).unwrap().expect(200);
-    }
+        connection
+    });
+    let mut verified: Vec<_> = verified.collect();
     let mut other = Caller::new(None, VERSIONS[1]).connect(&server);
     other.get("/health", None).unwrap().expect(200);
     trust(server.directory(), &[&root, &TestCertificate::root("new")]);
