@@ -186,7 +186,7 @@ impl fmt::Display for SqlxError {
                     formatter.write_str("another process is using it")
                 }
                 _ if cause.code().as_deref() == Some(SQLITE_READ_ONLY_ROLLBACK) => formatter.write_str(
-                    "a process was killed while it wrote to it; start a server, which undoes the incomplete change",
+                    "the journal next to it (-journal) has an incomplete change; start a server if the database is new, or move the journal away if the file is a restored backup",
                 ),
                 Some(SQLITE_CORRUPT) => formatter.write_str(
                     "it is damaged, or the log next to it (-wal) belongs to another file; move all its files away before you restore a backup",
@@ -317,13 +317,6 @@ fn is_unavailable_code(code: &str) -> bool {
 pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
     let error = error.as_database_error();
     error.and_then(sqlite_code) == Some(SQLITE_BUSY)
-}
-
-/// Returns whether a SQLite file has the transaction of a killed process, which a connection that only reads can't roll back.
-pub(crate) fn is_interrupted(cause: &(dyn Error + Send + Sync + 'static)) -> bool {
-    let error = cause.downcast_ref::<SqlxError>();
-    let error = error.and_then(|error| error.0.as_database_error());
-    error.is_some_and(|error| error.code().as_deref() == Some(SQLITE_READ_ONLY_ROLLBACK))
 }
 
 /// Returns whether a write failed because the disk is full, read-only or broken.

@@ -22,7 +22,7 @@ use sqlx::{
 
 use crate::{
     connections::{Connections, FileWatch, SqliteFile, SqliteReaders, SqliteSettings, Writer},
-    error::{DatabaseOpenError, in_words, is_busy, is_interrupted},
+    error::{DatabaseOpenError, in_words, is_busy},
     migrations::{
         AppliedMigration, SchemaVersionError, check_compatible, files, require_current, statements,
         within_transaction,
@@ -50,7 +50,9 @@ pub(crate) async fn open(
     let path = &options.path;
     create_if_new(options)?;
     let not_opened = |source: sqlx::Error| not_opened(path, source);
-    roll_back(options).await.map_err(not_opened)?;
+    if is_incomplete(path) {
+        roll_back(options).await.map_err(not_opened)?;
+    }
     require_own(options).await?;
     let watch = FileWatch::begin(path).map_err(|error| not_opened(error.into()))?;
     migrate(options).await?;
@@ -71,12 +73,15 @@ pub(crate) async fn open(
     Ok((writer, reader, watch))
 }
 
-/// Rolls back the transaction of a process that was killed, for example while it created the database: SQLite refuses all reads
-/// of connections that must not write until then.
+/// Returns whether a process was killed while it created the database. The file then has at most one page, and a rollback journal,
+/// without which connections that must not write can't read it.
+fn is_incomplete(path: &Path) -> bool {
+    let is_new = |file: fs::Metadata| file.len() <= PAGE_BYTES;
+    exists(&with_suffix(path, "-journal")) && fs::metadata(path).is_ok_and(is_new)
+}
+
+/// Rolls back the incomplete creation of a database.
 async fn roll_back(options: &SqliteOptions) -> sqlx::Result<()> {
-    if !exists(&with_suffix(&options.path, "-journal")) {
-        return Ok(());
-    }
     let writing = SqliteConnectOptions::new()
         .filename(&options.path)
         .busy_timeout(options.wait_max)
@@ -91,8 +96,7 @@ pub(crate) async fn reach(options: &SqliteOptions) -> Result<(), DatabaseOpenErr
     require_creatable(options)?;
     match require_own(options).await {
         Err(DatabaseOpenError::FileAbsent(_)) => Ok(()),
-        // A start rolls it back.
-        Err(DatabaseOpenError::FileNotOpened { source, .. }) if is_interrupted(&*source) => Ok(()),
+        Err(_) if is_incomplete(&options.path) => Ok(()),
         checked => checked,
     }
 }
@@ -322,6 +326,9 @@ const BEGIN_MIGRATING: &str = "begin immediate";
 
 /// The pause before a retry of connecting to a busy file.
 const BUSY_PAUSE: Duration = Duration::from_millis(5);
+
+/// The size of a new database's pages, SQLite's default.
+const PAGE_BYTES: u64 = 4_096;
 
 /// The page cache of each connection. It holds the upper levels of all indexes of a store of a million versions.
 const CACHE_KIBIBYTES_MAX: u32 = 16_384;

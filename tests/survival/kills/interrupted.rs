@@ -65,12 +65,18 @@ async fn an_interrupted_creation_of_a_database_is_rolled_back() {
     journal.resize(512, 0);
     fs::write(file("-journal"), journal).unwrap();
 
+    let connects = ["check-config", "--connect", "keywright.toml"];
+    let advice = "start a server if the database is new, or move the journal away";
     let checked = run_command(store.directory(), "check").expect(1);
-    checked
-        .errors
-        .assert_contains("start a server, which undoes the incomplete change");
-    let checks = ["check-config", "--connect", "keywright.toml"];
-    run_program(store.directory(), &checks, &[]).expect(0);
+    checked.errors.assert_contains(advice);
+    run_program(store.directory(), &connects, &[]).expect(0);
+    // The journal would truncate a backup that was restored here.
+    fs::write(file(""), [0; 8192]).unwrap();
+    for arguments in [&connects[..], &["serve", "--config", "keywright.toml"]] {
+        let refused = run_program(store.directory(), arguments, &[]).expect(1);
+        format!("{refused:?}").assert_contains(advice);
+    }
+    fs::write(file(""), [0; 4096]).unwrap();
     let server = store.start().await;
     server.stored("/a", "value", "v".into()).await;
     store.kill(server).await;
