@@ -296,16 +296,18 @@ fn compiler_errors_are_printed() {
             continue;
         }
         let name = format!("wrong-{language}");
-        workshop.built(&name, language);
-        let component = workshop.path(&format!("{name}/{name}.wasm"));
-        let before = fs::read(&component).unwrap();
+        workshop.created(&name, language);
+        let component = format!("{name}/{name}.wasm");
+        let before = "the component of an earlier build";
+        workshop.write(&component, before);
         let source = workshop.path(&name).join(file);
         let text = fs::read_to_string(&source).unwrap();
         fs::write(&source, format!("{text}\nint mistaken = unheard_of;\n")).unwrap();
         let failed = workshop.with_toolchains(&["build", &name]).expect(1);
         failed.errors.assert_contains("mistaken");
         failed.errors.assert_contains("failed (exit status: ");
-        assert_eq!(fs::read(&component).unwrap(), before);
+        let after = fs::read_to_string(workshop.path(&component));
+        assert_eq!(after.unwrap(), before);
     }
 }
 
