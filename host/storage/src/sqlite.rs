@@ -73,8 +73,8 @@ pub(crate) async fn open(
     Ok((writer, reader, watch))
 }
 
-/// Returns whether a process was killed while it created the database. The file then has at most one page, and a rollback journal,
-/// without which connections that must not write can't read it.
+/// Returns whether a process was killed while it created the database. The file then has at most one page, and a rollback journal.
+/// Connections that only read can't roll it back, so SQLite refuses all their reads.
 fn is_incomplete(path: &Path) -> bool {
     let is_new = |file: fs::Metadata| file.len() <= PAGE_BYTES;
     exists(&with_suffix(path, "-journal")) && fs::metadata(path).is_ok_and(is_new)
