@@ -1,7 +1,7 @@
-//! Schemas of bodies that depend on the credential type, and example versions.
+//! What the bodies that depend on the credential type share: the schema of a version, forms of requests, and example versions.
 
 #![expect(clippy::indexing_slicing, reason = "indexing creates missing keys")]
-use super::schemas::{LenientBoolean, Name, SetCertificate, specified_types};
+use super::schemas::{Name, specified_types};
 use crate::{request::Metadata, response::VersionBody};
 use keywright_core::credential::CredentialType;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -43,158 +43,16 @@ const CERTIFICATE_MARKS: [&str; 4] = [
     "expiry_date",
 ];
 
-pub(crate) struct SetBody;
-
-impl JsonSchema for SetBody {
-    fn schema_name() -> Cow<'static, str> {
-        "SetRequest".into()
-    }
-
-    fn json_schema(schemas: &mut SchemaGenerator) -> Schema {
-        let mut forms: Vec<_> = specified_types()
-            .map(|known| {
-                let value = match known.name.as_str() {
-                    CredentialType::CERTIFICATE => schemas.subschema_for::<SetCertificate>().into(),
-                    name => set_value(name).unwrap_or_else(|| known.value(schemas)),
-                };
-                let parameters = known.parameters(schemas);
-                let credential_type = json!({"const": known.name});
-                set_form(&known.name, credential_type, value, parameters, schemas)
-            })
-            .collect();
-        let value =
-            json!({"description": "The schema depends on the type: see `GET /api/v1/types`."});
-        let parameters = Some(parameters_of_another_type());
-        let other = set_form(OTHER, other_type(), value, parameters, schemas);
-        forms.push(other);
-        json_schema!({"anyOf": forms})
-    }
-}
-
-/// Returns the schema of a body to set a credential of one type. A type without parameters has no provenance.
-fn set_form(
-    title: &str,
-    credential_type: Value,
-    value: Value,
-    parameters: Option<Value>,
-    schemas: &mut SchemaGenerator,
-) -> Value {
-    let mut fields = vec![("value", value)];
-    let has_provenance = parameters.is_some();
-    if let Some(parameters) = parameters {
-        let digest = json!({
-            "type": ["string", "null"],
-            "description": "The SHA-256 of the component that generated the value on another server.",
-            "pattern": "^(sha256:)?[0-9A-Fa-f]{64}$",
-        });
-        fields.push(("generated_by", digest));
-        fields.push((
-            "parameters",
-            json!({"anyOf": [parameters, {"type": "null"}]}),
-        ));
-    }
-    let mut form = form(title, credential_type, &["value"], fields, schemas);
-    if has_provenance {
-        form["dependentRequired"] =
-            json!({"generated_by": ["parameters"], "parameters": ["generated_by"]});
-    }
-    form
-}
-
-/// The body to generate or regenerate a credential.
-pub(crate) struct GenerateBody;
-
-impl JsonSchema for GenerateBody {
-    fn schema_name() -> Cow<'static, str> {
-        "GenerateRequest".into()
-    }
-
-    fn json_schema(schemas: &mut SchemaGenerator) -> Schema {
-        let mut forms = Vec::new();
-        for known in specified_types() {
-            let Some(parameters) = known.parameters(schemas) else {
-                continue;
-            };
-            let is_certificate = known.name == CredentialType::CERTIFICATE;
-            let required: &[_] = if is_certificate { &["parameters"] } else { &[] };
-            let parameters = if is_certificate {
-                parameters
-            } else {
-                json!({"anyOf": [parameters, {"type": "null"}]})
-            };
-            let mut fields = vec![("parameters", parameters)];
-            if known.name == CredentialType::USER {
-                fields.push(("value", deprecated_user_value()));
-            }
-            forms.push(generate_form(
-                &known.name,
-                json!({"const": known.name}),
-                required,
-                fields,
-                schemas,
-            ));
-        }
-        forms.push(generate_form(
-            OTHER,
-            other_type(),
-            &[],
-            vec![("parameters", parameters_of_another_type())],
-            schemas,
-        ));
-        forms.push(json!({
-            "title": "regenerate",
-            "deprecated": true,
-            "description": "Regenerates a credential, as `POST /api/v1/regenerate` does.",
-            "type": "object",
-            "properties": {
-                "name": schemas.subschema_for::<Name>(),
-                "regenerate": {"anyOf": [
-                    {"enum": [true, 1]},
-                    {"type": "string", "pattern": "^[Tt][Rr][Uu][Ee]$"},
-                ]},
-                "type": {"description": "Ignored."},
-                "metadata": schemas.subschema_for::<Metadata>(),
-            },
-            "required": ["name", "regenerate"],
-            "additionalProperties": false,
-        }));
-        json_schema!({"anyOf": forms})
-    }
-}
-
-fn generate_form(
-    title: &str,
-    credential_type: Value,
-    required: &[&str],
-    fields: Vec<(&str, Value)>,
-    schemas: &mut SchemaGenerator,
-) -> Value {
-    let mode = json!({
-        "enum": ["converge", "no-overwrite", "overwrite", null],
-        "default": "converge",
-        "description": "Whether to add a version if the credential exists. `converge` adds one only if the parameters differ or the signing CA has another active certificate. `no-overwrite` keeps the existing version. `overwrite` always adds one.",
-    });
-    let mut overwrite = json!({"anyOf": [LenientBoolean::json_schema(schemas), {"type": "null"}]});
-    overwrite["deprecated"] = json!(true);
-    overwrite["description"] = json!(
-        "`true` is equivalent to the mode `overwrite`, `false` to the mode `no-overwrite`. Ignored if `mode` is given."
-    );
-    let fields = fields
-        .into_iter()
-        .chain([("mode", mode), ("overwrite", overwrite)]);
-    form(title, credential_type, required, fields, schemas)
-}
-
-/// Returns the schema of a body for one type: the common properties and `fields`.
-fn form<'a>(
-    title: &str,
-    credential_type: Value,
+/// Returns the schema of a request for one specified type, or for all other types: the common properties and `fields`.
+pub(crate) fn form<'a>(
+    specified_type: Option<&str>,
     required: &[&str],
     fields: impl IntoIterator<Item = (&'a str, Value)>,
     schemas: &mut SchemaGenerator,
-) -> Value {
+) -> Schema {
     let mut properties = Map::new();
     properties.insert("name".to_owned(), schemas.subschema_for::<Name>().into());
+    let credential_type = specified_type.map_or_else(other_type, |name| json!({"const": name}));
     properties.insert("type".to_owned(), credential_type);
     for (name, field) in fields {
         properties.insert(name.to_owned(), field);
@@ -204,8 +62,8 @@ fn form<'a>(
         schemas.subschema_for::<Metadata>().into(),
     );
     let required: Vec<_> = ["name", "type"].iter().chain(required).collect();
-    json!({
-        "title": title,
+    json_schema!({
+        "title": specified_type.unwrap_or("another type"),
         "type": "object",
         "properties": properties,
         "required": required,
@@ -222,60 +80,11 @@ fn other_type() -> Value {
     })
 }
 
-fn parameters_of_another_type() -> Value {
+pub(crate) fn parameters_of_another_type() -> Value {
     json!({
         "type": ["object", "null"],
         "description": "The schema depends on the type: see `GET /api/v1/types`.",
     })
-}
-
-const OTHER: &str = "another type";
-
-/// Returns the schema of the deprecated field `value` in requests to generate a user. The username is now a parameter.
-fn deprecated_user_value() -> Value {
-    json!({
-        "type": ["object", "null"],
-        "deprecated": true,
-        "properties": {"username": {"type": ["string", "number", "boolean", "null"]}},
-        "additionalProperties": false,
-    })
-}
-
-/// Returns the schema for setting values of a type, if it differs from the schema for reading them.
-fn set_value(name: &str) -> Option<Value> {
-    let key = json!({"type": ["string", "null"]});
-    let computed = json!({"description": "Ignored; computed by the server."});
-    let keys = |more: &[(&str, Value)]| {
-        let mut schema = json!({
-            "type": "object",
-            "description": "At least one key is required. Empty strings count as absent; the format of keys is not checked.",
-            "properties": {"public_key": key, "private_key": key},
-            "additionalProperties": false,
-        });
-        for (name, field) in more {
-            schema["properties"][*name] = field.clone();
-        }
-        schema
-    };
-    match name {
-        CredentialType::USER => Some(json!({
-            "type": "object",
-            "properties": {
-                "username": {"type": ["string", "null"]},
-                "password": {
-                    "type": ["string", "number", "boolean"],
-                    "description": "A number or a boolean is stored as its JSON text.",
-                    "minLength": 1,
-                },
-                "password_hash": computed,
-            },
-            "required": ["password"],
-            "additionalProperties": false,
-        })),
-        CredentialType::RSA => Some(keys(&[])),
-        CredentialType::SSH => Some(keys(&[("public_key_fingerprint", computed.clone())])),
-        _ => None,
-    }
 }
 
 /// Example versions from a real server.

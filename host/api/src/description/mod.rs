@@ -17,12 +17,12 @@ mod tests;
 
 use std::sync::LazyLock;
 
-pub(crate) use bodies::{GenerateBody, SetBody, Version, example};
+pub(crate) use bodies::{Version, example, form, parameters_of_another_type};
 pub(crate) use operation::{Description, Parameter, Tag};
 pub(crate) use page::content_security_policy;
 pub(crate) use schemas::{
-    GrantedPath, LenientBoolean, LenientInteger, LookedUpName, OperationName, SetCertificate,
-    Timestamp, VersionToFlag,
+    GrantedPath, LenientBoolean, LenientInteger, LookedUpName, Name, OperationName, SetCertificate,
+    Timestamp, VersionToFlag, specified_types,
 };
 
 pub(crate) fn document() -> &'static str {

@@ -122,26 +122,26 @@ impl LenientBoolean {
 }
 
 /// A specified type, with its schemas as JSON text.
-pub(super) struct SpecifiedType {
-    pub(super) name: String,
+pub(crate) struct SpecifiedType {
+    pub(crate) name: String,
     parameters: Option<Cow<'static, str>>,
     value: Cow<'static, str>,
 }
 
 impl SpecifiedType {
-    pub(super) fn parameters(&self, schemas: &mut SchemaGenerator) -> Option<Value> {
+    pub(crate) fn parameters(&self, schemas: &mut SchemaGenerator) -> Option<Value> {
         let mut schema = read(self.parameters.as_deref()?);
         accept_converted_scalars(&mut schema);
         Some(named(schemas, &self.name, "Parameters", schema))
     }
 
-    pub(super) fn value(&self, schemas: &mut SchemaGenerator) -> Value {
+    pub(crate) fn value(&self, schemas: &mut SchemaGenerator) -> Value {
         named(schemas, &self.name, "Value", read(&self.value))
     }
 }
 
 /// Returns the specified types: types without a plugin, and types of the shipped plugins.
-pub(super) fn specified_types() -> impl Iterator<Item = SpecifiedType> {
+pub(crate) fn specified_types() -> impl Iterator<Item = SpecifiedType> {
     let set_only = KnownType::set_only()
         .into_iter()
         .map(|known| SpecifiedType {

@@ -1,6 +1,8 @@
 //! `POST /api/v1/data` generates a credential, or regenerates one with `"regenerate": true`. `POST /api/v1/regenerate`
 //! regenerates one.
 
+use std::borrow::Cow;
+
 use axum::{extract::Request, response::Response};
 use keywright_core::{
     UseCaseError,
@@ -11,14 +13,17 @@ use keywright_core::{
     },
     permission::Operation::Write,
 };
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
 use crate::{
     Api,
     audit::actions,
-    description::{GenerateBody, LookedUpName, Version, example},
+    description::{
+        LenientBoolean, LookedUpName, Name, Version, example, form, parameters_of_another_type,
+        specified_types,
+    },
     request::{BodyError, Metadata, RequestObject, StrictJson, read_json_body},
     response::{ApiError, Endpoint, VersionBody, rendered},
     route::{Access::Permission, Call, Route, route},
@@ -37,7 +42,7 @@ pub(crate) fn generate_route() -> Route {
             Scalars in `parameters` are converted to the types in the schema. A string parameter also accepts a number or a boolean \
             and uses its JSON text, except a parameter that names an input credential. A boolean parameter also accepts the strings `true` and \
             `false` in any casing, and the numbers 0 and 1. An integer parameter also accepts a number such as `20.0`, and a string of digits.")
-        .body::<GenerateBody>()
+        .body::<PostRequest>()
         .request_example(
             "password",
             json!({"name": "/demo/password", "type": "password", "parameters": {"length": 12}}),
@@ -120,6 +125,87 @@ impl PostRequest {
             ))),
         }
     }
+}
+
+impl JsonSchema for PostRequest {
+    fn schema_name() -> Cow<'static, str> {
+        "GenerateRequest".into()
+    }
+
+    fn json_schema(schemas: &mut SchemaGenerator) -> Schema {
+        let mut forms = Vec::new();
+        for known in specified_types() {
+            let Some(parameters) = known.parameters(schemas) else {
+                continue;
+            };
+            let (required, mut fields): (&[_], _) = if known.name == CredentialType::CERTIFICATE {
+                (&["parameters"], vec![("parameters", parameters)])
+            } else {
+                let parameters = json!({"anyOf": [parameters, {"type": "null"}]});
+                (&[], vec![("parameters", parameters)])
+            };
+            if known.name == CredentialType::USER {
+                fields.push(("value", deprecated_user_value()));
+            }
+            forms.push(generate_form(Some(&known.name), required, fields, schemas));
+        }
+        let parameters = vec![("parameters", parameters_of_another_type())];
+        forms.push(generate_form(None, &[], parameters, schemas));
+        forms.push(json_schema!({
+            "title": "regenerate",
+            "deprecated": true,
+            "description": "Regenerates a credential, as `POST /api/v1/regenerate` does.",
+            "type": "object",
+            "properties": {
+                "name": schemas.subschema_for::<Name>(),
+                "regenerate": {"anyOf": [
+                    {"enum": [true, 1]},
+                    {"type": "string", "pattern": "^[Tt][Rr][Uu][Ee]$"},
+                ]},
+                "type": {"description": "Ignored."},
+                "metadata": schemas.subschema_for::<Metadata>(),
+            },
+            "required": ["name", "regenerate"],
+            "additionalProperties": false,
+        }));
+        json_schema!({"anyOf": forms})
+    }
+}
+
+/// Returns the schema of a request to generate a credential of one type.
+fn generate_form(
+    specified_type: Option<&str>,
+    required: &[&str],
+    fields: Vec<(&str, Value)>,
+    schemas: &mut SchemaGenerator,
+) -> Schema {
+    let mode = json!({
+        "enum": ["converge", "no-overwrite", "overwrite", null],
+        "default": "converge",
+        "description": "Whether to add a version if the credential exists. `converge` adds one only if the parameters differ or the signing CA has another active certificate. `no-overwrite` keeps the existing version. `overwrite` always adds one.",
+    });
+    let overwrite = json!({
+        "anyOf": [LenientBoolean::json_schema(schemas), {"type": "null"}],
+        "deprecated": true,
+        "description": "`true` is equivalent to the mode `overwrite`, `false` to the mode `no-overwrite`. Ignored if `mode` is given.",
+    });
+    let modes = [("mode", mode), ("overwrite", overwrite)];
+    form(
+        specified_type,
+        required,
+        fields.into_iter().chain(modes),
+        schemas,
+    )
+}
+
+/// Returns the schema of the deprecated field `value` in requests to generate a user. The username is now a parameter.
+fn deprecated_user_value() -> Value {
+    json!({
+        "type": ["object", "null"],
+        "deprecated": true,
+        "properties": {"username": {"type": ["string", "number", "boolean", "null"]}},
+        "additionalProperties": false,
+    })
 }
 
 impl GenerateRequest {

@@ -1,18 +1,24 @@
 //! `PUT /api/v1/data` sets a credential, and `DELETE /api/v1/data` deletes one with all its versions.
 
+use std::borrow::Cow;
+
 use axum::{extract::Request, http::StatusCode, response::Response};
 use keywright_core::{
     UseCaseError,
     credential::{
-        CredentialName, CredentialTypes, DigestError, ImportedProvenance, LookupName, PluginDigest,
-        Set,
+        CredentialName, CredentialType, CredentialTypes, DigestError, ImportedProvenance,
+        LookupName, PluginDigest, Set,
     },
     permission::Operation::{Delete, Write},
 };
-use serde_json::json;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Value, json};
 
 use crate::{
-    description::{Parameter, SetBody, Version, example},
+    description::{
+        Parameter, SetCertificate, Version, example, form, parameters_of_another_type,
+        specified_types,
+    },
     request::{BodyError, JsonText, Metadata, QueryParameters, RequestObject, read_json_body},
     response::{ApiError, Endpoint, VersionBody, rendered},
     route::{Access::Permission, Call, Route, route},
@@ -30,7 +36,7 @@ pub(crate) fn set_route() -> Route {
             `generated_by` and `parameters` import the provenance of a value that another server generated: with it, the credential can be \
             regenerated and found by `generated_by`. The parameters are checked like those of a request to generate. The version \
             counts as set, and its provenance as `imported`.")
-        .body::<SetBody>()
+        .body::<SetRequest>()
         .request_example(
             "json",
             json!({
@@ -107,6 +113,89 @@ async fn set(Call { api, caller }: Call, request: Request) -> Result<Response, A
         .await
         .map_err(failed)?;
     rendered(&VersionBody::of(&version)?)
+}
+
+impl JsonSchema for SetRequest {
+    fn schema_name() -> Cow<'static, str> {
+        "SetRequest".into()
+    }
+
+    fn json_schema(schemas: &mut SchemaGenerator) -> Schema {
+        let mut forms: Vec<_> = specified_types()
+            .map(|known| {
+                let value = match known.name.as_str() {
+                    CredentialType::CERTIFICATE => schemas.subschema_for::<SetCertificate>().into(),
+                    name => set_value(name).unwrap_or_else(|| known.value(schemas)),
+                };
+                let parameters = known.parameters(schemas);
+                set_form(Some(&known.name), value, parameters, schemas)
+            })
+            .collect();
+        let value =
+            json!({"description": "The schema depends on the type: see `GET /api/v1/types`."});
+        let parameters = Some(parameters_of_another_type());
+        forms.push(set_form(None, value, parameters, schemas));
+        json_schema!({"anyOf": forms})
+    }
+}
+
+/// Returns the schema of a request for one type. A type without parameters has no provenance.
+fn set_form(
+    specified_type: Option<&str>,
+    value: Value,
+    parameters: Option<Value>,
+    schemas: &mut SchemaGenerator,
+) -> Schema {
+    let value = ("value", value);
+    let Some(parameters) = parameters else {
+        return form(specified_type, &["value"], [value], schemas);
+    };
+    let digest = json!({
+        "type": ["string", "null"],
+        "description": "The SHA-256 of the component that generated the value on another server.",
+        "pattern": "^(sha256:)?[0-9A-Fa-f]{64}$",
+    });
+    let parameters = json!({"anyOf": [parameters, {"type": "null"}]});
+    let fields = [value, (GENERATED_BY, digest), ("parameters", parameters)];
+    let mut form = form(specified_type, &["value"], fields, schemas);
+    let both = json!({GENERATED_BY: ["parameters"], "parameters": [GENERATED_BY]});
+    form.insert("dependentRequired".to_owned(), both);
+    form
+}
+
+/// Returns the schema for setting values of a type, if it differs from the schema for reading them.
+fn set_value(name: &str) -> Option<Value> {
+    let key = json!({"type": ["string", "null"]});
+    let computed = json!({"description": "Ignored; computed by the server."});
+    let keys = |properties: Value| {
+        json!({
+            "type": "object",
+            "description": "At least one key is required. Empty strings count as absent; the format of keys is not checked.",
+            "properties": properties,
+            "additionalProperties": false,
+        })
+    };
+    match name {
+        CredentialType::USER => Some(json!({
+            "type": "object",
+            "properties": {
+                "username": {"type": ["string", "null"]},
+                "password": {
+                    "type": ["string", "number", "boolean"],
+                    "description": "A number or a boolean is stored as its JSON text.",
+                    "minLength": 1,
+                },
+                "password_hash": computed,
+            },
+            "required": ["password"],
+            "additionalProperties": false,
+        })),
+        CredentialType::RSA => Some(keys(json!({"public_key": key, "private_key": key}))),
+        CredentialType::SSH => Some(keys(
+            json!({"public_key": key, "private_key": key, "public_key_fingerprint": computed}),
+        )),
+        _ => None,
+    }
 }
 
 /// Takes the provenance. `parameters` without `generated_by` is an unknown field, as in CredHub.
