@@ -493,6 +493,15 @@ fn wrapped_key_is_recognized_by_its_service() {
 }
 
 #[test]
+fn active_key_is_recognized_if_another_service_unwraps_it() {
+    let key = |source, active| wrapped(Service::Prepends(1), source, source == active);
+    let keys = |active| vec![key("one", active), key("two", active)];
+    let record = unlock(keys("one"), &[]).added.unwrap();
+    let again = unlock(keys("two"), std::slice::from_ref(&record));
+    assert_eq!(again.ring.active_key_id(), record.id);
+}
+
+#[test]
 fn wrapped_keys_do_not_repeat() {
     let made = |_| unlock(vec![wrapped(Service::Prepends(1), "one", true)], &[]).added;
     let [one, two] = [0, 1].map(made).map(Option::unwrap);

@@ -418,7 +418,10 @@ impl Recognition {
             return Err(ComparisonError::RecordMalformed(record.id));
         }
         let mut outcome = Ok(());
-        for (index, key) in configured.keys.iter().enumerate() {
+        // The active key comes first, because another service may unwrap the same keys.
+        let mut numbered: Vec<_> = configured.keys.iter().enumerate().collect();
+        numbered.sort_by_key(|(_, key)| !key.is_active);
+        for (index, key) in numbered {
             let data_key = match key.source.data_key(&record.derivation).await {
                 Ok(Some(data_key)) if is_record_of(record, &data_key) => data_key,
                 Ok(_) => continue,
