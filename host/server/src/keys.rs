@@ -52,9 +52,9 @@ pub(crate) async fn unlock(
     let mut is_added = false;
     let mut seconds_waited = 0;
     loop {
-        keys.check().await?;
+        let in_use = keys.check().await?;
         if let Some(key_ring) = keys.recognition.key_ring() {
-            keys.log(&key_ring);
+            keys.log(&key_ring, &in_use);
             return Ok(keys.shared(key_ring));
         }
         if is_added {
@@ -142,11 +142,12 @@ impl RecognizedKeys {
             .while_doing("loading the encryption keys")
     }
 
-    /// Checks that stored values can be decrypted.
-    async fn check(&self) -> Result<(), StartupError> {
+    /// Checks that stored values can be decrypted. Returns the keys that encrypt values.
+    async fn check(&self) -> Result<Vec<Uuid>, StartupError> {
         let in_use = self.database.keys_in_use().await.map_err(read_failed)?;
         let checked = self.recognition.check(&in_use);
-        checked.map_err(|cause| StartupError::new(cause.to_string()))
+        checked.map_err(|cause| StartupError::new(cause.to_string()))?;
+        Ok(in_use)
     }
 
     /// Stores a record of the active key, unless another server has stored one meanwhile. Returns whether it was
@@ -166,7 +167,16 @@ impl RecognizedKeys {
         adding.while_doing("storing the record of the new encryption key")
     }
 
-    fn log(&self, key_ring: &KeyRing) {
+    fn log(&self, key_ring: &KeyRing, in_use: &[Uuid]) {
+        let unknown = in_use
+            .iter()
+            .filter(|id| key_ring.status(**id) == KeyStatus::Unknown);
+        for id in unknown {
+            tracing::warn!(
+                encryption.key = %id,
+                "stored values can't be read: their encryption key is not configured, or its password is wrong"
+            );
+        }
         for index in self.recognition.unrecognized(&self.configured) {
             tracing::warn!(
                 encryption.key_number = index + 1,

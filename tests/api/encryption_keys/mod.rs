@@ -166,6 +166,11 @@ async fn a_value_under_an_unconfigured_key_is_refused_with_the_key_id() {
             format!("the encryption key {key_id} is not configured")
         );
     }
+    let log = server.log();
+    let warning = log
+        .lines()
+        .find(|line| line.contains("stored values can't be read"));
+    assert!(warning.is_some_and(|line| line.contains(&key_id)), "{log}");
     assert_eq!(server.newest("/two").await["value"], "canary-two");
     assert_eq!(usage(&server).await, used(1, 0, 1));
     // A new version replaces the unreadable one.

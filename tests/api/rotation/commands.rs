@@ -175,6 +175,19 @@ async fn rotate_waits_for_a_server_that_is_rotating() {
 }
 
 #[tokio::test]
+async fn rotate_reports_versions_under_an_unknown_key() {
+    let keys = Keys::new();
+    let server = Server::start_with(&keys.options(&["a"], OFF)).await;
+    seed(&server, 3).await;
+    let server = Server::start_in(server.stop().await, &keys.options(&["b", "a"], OFF)).await;
+    seed(&server, 1).await;
+    let server = Server::start_in(server.stop().await, &keys.options(&["b"], OFF)).await;
+    let result = server.run_command("keys rotate --wait").expect(3);
+    let reason = "3 versions not rotated: encrypted with keys that are not configured";
+    result.errors.assert_contains(reason);
+}
+
+#[tokio::test]
 async fn rotate_refuses_a_key_older_than_the_active_one() {
     let keys = Keys::new();
     let server = Server::start_with(&keys.options(&["a"], OFF)).await;

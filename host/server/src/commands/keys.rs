@@ -159,15 +159,10 @@ impl RotateCommand {
                 .run_under_lease(&mut self.rotation, &never)
                 .await;
             let outcome = outcome.map_err(rotation_failed)?;
-            let left = self
-                .usage
-                .usage()
-                .await
-                .map_err(rotation_failed)?
-                .inactive_keys;
+            let usage = self.usage.usage().await.map_err(rotation_failed)?;
+            let left = usage.inactive_keys;
             if left == 0 {
-                self.rotation.reporter_mut().finish(left);
-                return Ok(ExitCode::SUCCESS);
+                return Ok(self.finish(left, usage.unknown_keys));
             }
             if outcome == LeaseOutcome::HeldElsewhere && !self.waits {
                 self.print(&format!(
@@ -183,13 +178,27 @@ impl RotateCommand {
                 .completed()
                 .filter(|_| outcome == LeaseOutcome::Ran);
             if completed.is_some_and(|counts| !self.waits || counts.failed >= left) {
-                self.rotation.reporter_mut().finish(left);
-                self.print(&format!("{} not rotated", counted(left, "version")));
-                return Ok(output::status(true));
+                return Ok(self.finish(left, usage.unknown_keys));
             }
             self.rotation.reporter_mut().set_left(left);
             sleep(WAITING_INTERVAL).await;
         }
+    }
+
+    /// Completes the progress, and returns the exit status: whether versions remain under keys that are configured (`left`) or
+    /// unknown.
+    fn finish(&mut self, left: u64, unknown: u64) -> ExitCode {
+        self.rotation.reporter_mut().finish(left);
+        if left > 0 {
+            self.print(&format!("{} not rotated", counted(left, "version")));
+        }
+        if unknown > 0 {
+            let unknown = counted(unknown, "version");
+            self.print(&format!(
+                "{unknown} not rotated: encrypted with keys that are not configured"
+            ));
+        }
+        output::status(left + unknown > 0)
     }
 
     /// Returns an error if a server has started with a different active key.
