@@ -195,7 +195,7 @@ impl TokenVerifier {
         Ok(Self::with_key(verification_key, key.issuer, rules, clock))
     }
 
-    /// Creates a verifier with the keys that an identity provider publishes, and starts to fetch them. Requires a Tokio runtime.
+    /// Creates a verifier with the keys that an identity provider publishes, and keeps them up to date. Requires a Tokio runtime.
     /// While the provider is unavailable and there are no keys, requests with tokens get status 503; everything else works.
     pub fn with_identity_provider(
         provider: HttpsIdentityProvider,
@@ -204,7 +204,7 @@ impl TokenVerifier {
         clock: Arc<dyn Clock>,
     ) -> Self {
         let keys = ProviderKeys::new(Box::new(provider), pace);
-        tokio::spawn(Arc::clone(&keys).prefetch());
+        tokio::spawn(Arc::clone(&keys).keep_fresh());
         Self {
             keys: KeySource::Provider(keys),
             rules,

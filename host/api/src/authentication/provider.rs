@@ -13,7 +13,10 @@ use async_trait::async_trait;
 use parking_lot::{Mutex, RwLock};
 use reqwest::{Certificate, Client, StatusCode, Url, header::HeaderMap, redirect::Policy};
 use serde::{Deserialize, de::DeserializeOwned};
-use tokio::sync::{Mutex as AsyncMutex, Semaphore};
+use tokio::{
+    sync::{Mutex as AsyncMutex, Semaphore},
+    time::sleep,
+};
 
 use super::keys::{PublishedKeys, TrustedKeys};
 use crate::response::error_chain;
@@ -287,7 +290,8 @@ impl ProviderKeys {
         })
     }
 
-    /// Returns the cached keys. If they are old, new ones are fetched in the background, without delaying the caller.
+    /// Returns the cached keys. If they are old because a fetch failed, new ones are fetched in the background, without delaying
+    /// the caller.
     pub(super) fn current(self: &Arc<Self>) -> Option<Arc<TrustedKeys>> {
         let attempts_seen = self.attempts.load(Ordering::Acquire);
         let (current, since) = self.cached()?;
@@ -319,9 +323,15 @@ impl ProviderKeys {
         Some((keys, is_signed))
     }
 
-    /// Fetches the keys for the first time, unless they were already fetched.
-    pub(super) async fn prefetch(self: Arc<Self>) {
-        self.fetch(0).await;
+    /// Fetches the keys now, and again whenever they are old, also without requests: the first request after a quiet time must
+    /// not be verified with a withdrawn key.
+    pub(super) async fn keep_fresh(self: Arc<Self>) {
+        let mut attempts_seen = 0;
+        loop {
+            self.fetch(attempts_seen).await;
+            sleep(self.pace.age_max).await;
+            attempts_seen = self.attempts.load(Ordering::Acquire);
+        }
     }
 
     /// Fetches keys on a separate task, so that a cancelled caller does not cancel the fetch for others. Does nothing if too many
