@@ -5,7 +5,7 @@ use std::fs;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::Algorithm;
 use keywright_harness::{
-    Options, Server,
+    Options, Reply, Server, Stub,
     mint::{Mint, expect_refused, other_key, present, seconds_since_epoch, sign, signing_key},
     until,
 };
@@ -434,6 +434,19 @@ async fn a_malformed_key_set_leaves_the_keys_unchanged() {
         expect_refused(&server, &unknown, "invalid_token", path).await;
         present(&server, &key.token(&claims)).await.expect(200);
     }
+}
+
+#[tokio::test]
+async fn a_redirect_is_logged_and_not_followed() {
+    let key = Signer::rsa("a").published;
+    let provider = Stub::start(move |_, _, url| {
+        let documents = json!({"issuer": url, "jwks_uri": format!("{url}/keys"), "keys": [key]});
+        Reply::new(302, &documents.to_string())
+    });
+    let server = Server::start_with(&Options::default().identity_provider(&provider.url())).await;
+    server
+        .until_logged("/.well-known/openid-configuration with status 302 Found")
+        .await;
 }
 
 #[tokio::test]

@@ -121,12 +121,20 @@ impl HttpsIdentityProvider {
         form: Vec<u8>,
     ) -> Result<(StatusCode, Vec<u8>), ProviderRequestError> {
         let url = https_url(url).ok_or(DocumentError::AddressMalformed)?;
-        let request = self.client.post(url).headers(headers).body(form);
-        let response = request.send().await.map_err(DocumentError::from)?;
+        let request = self.client.post(url.clone()).headers(headers);
+        let response = request.body(form).send().await;
+        let response = response.map_err(DocumentError::from)?;
         let status = response.status();
         let document = received(response).await?;
-        let text = keywright_json::utf8(&document).map_err(DocumentError::Malformed)?;
-        keywright_json::check(text).map_err(DocumentError::Malformed)?;
+        let malformed = |error| {
+            if status.is_success() {
+                DocumentError::Malformed(error)
+            } else {
+                DocumentError::StatusUnexpected(status, url.clone())
+            }
+        };
+        let text = keywright_json::utf8(&document).map_err(malformed)?;
+        keywright_json::check(text).map_err(malformed)?;
         Ok((status, document))
     }
 
@@ -162,7 +170,11 @@ impl HttpsIdentityProvider {
 
     async fn fetch<T: DeserializeOwned>(&self, url: &Url) -> Result<T, DocumentError> {
         let response = self.client.get(url.clone()).send().await?;
-        let document = received(response.error_for_status()?).await?;
+        let status = response.status();
+        if !status.is_success() {
+            return Err(DocumentError::StatusUnexpected(status, url.clone()));
+        }
+        let document = received(response).await?;
         keywright_json::read_bytes(&document).map_err(DocumentError::Malformed)
     }
 }
@@ -225,6 +237,8 @@ enum DocumentError {
     NoIssuer,
     #[error("the key set has neither an RSA key for RS256 nor a P-256 key for ES256")]
     NoKey,
+    #[error("the provider responded to the request for {1} with status {0}")]
+    StatusUnexpected(StatusCode, Url),
     #[error("the document is larger than {DOCUMENT_BYTES_MAX} bytes")]
     TooLarge,
     #[error("the request to the provider failed")]

@@ -431,7 +431,7 @@ impl Claims {
         }
         let expires_at_seconds = self.time("exp")?.ok_or(TokenError::Invalid("no expiry"))?;
         if now.timestamp().saturating_sub(expires_at_seconds) > SKEW_SECONDS_MAX {
-            return Err(TokenError::Expired);
+            return Err(TokenError::Invalid("it has expired"));
         }
         if self.text("nonce")? != Some(nonce) {
             return Err(TokenError::Invalid("wrong nonce"));
