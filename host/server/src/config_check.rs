@@ -12,10 +12,12 @@ use std::{
 
 use figment::{Figment, error::Kind, value::Value};
 use keywright_api::error_chain;
+use keywright_core::ports::{KeyRotationRepository, KeyStatus, Sealer};
 use keywright_registry::Cache;
 use keywright_runtime::{CacheAccess, CacheKeys, LoadError, Runtime, SandboxConfig, SystemRandom};
 use keywright_storage::Database;
 use serde::de::DeserializeOwned;
+use uuid::Uuid;
 
 use crate::{
     config::{
@@ -248,7 +250,16 @@ async fn check_key_records(sections: &Sections, findings: &mut Findings) -> Opti
     let database = Database::open_to_read(&options, Arc::new(RandomIdentifiers));
     let database = database.await.ok()?;
     let unlocked = keys::unlock_to_read(encryption, &database).await;
-    findings.ok_or_report("encryption.keys", unlocked)
+    let key_ring = findings.ok_or_report("encryption.keys", unlocked)?;
+    let in_use = database.keys_in_use().await.unwrap_or_default();
+    let unknown = |id: &Uuid| key_ring.status(*id) == KeyStatus::Unknown;
+    for id in in_use.into_iter().filter(unknown) {
+        let what = format!(
+            "stored values can't be read: their encryption key {id} is not configured, or its password is wrong"
+        );
+        findings.warning("encryption.keys", what);
+    }
+    Some(key_ring)
 }
 
 /// Checks the sandbox and signature keys, and loads each plugin as the server does. Components in registries are

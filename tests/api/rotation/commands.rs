@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use keywright_harness::{Server, Text, run_command, run_sql, shared_storage};
+use keywright_harness::{Server, Text, run_command, run_program, run_sql, shared_storage};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -185,6 +185,10 @@ async fn rotate_reports_versions_under_an_unknown_key() {
     let result = server.run_command("keys rotate --wait").expect(3);
     let reason = "3 versions not rotated: encrypted with keys that are not configured";
     result.errors.assert_contains(reason);
+    let check = "check-config --no-plugins --connect keywright.toml";
+    let checked = run_program(server.directory(), check, &[]).expect(0);
+    let warning = "warning: encryption.keys: stored values can't be read";
+    checked.output.assert_contains(warning);
 }
 
 #[tokio::test]
