@@ -30,7 +30,11 @@ use keywright_crypto::{
 };
 use keywright_storage::Database;
 use parking_lot::RwLock;
-use tokio::{runtime::Handle, sync::Mutex, task};
+use tokio::{
+    runtime::Handle,
+    sync::{Mutex, OwnedMutexGuard},
+    task,
+};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
@@ -226,7 +230,7 @@ pub(crate) struct SharedKeyRing {
     current: RwLock<Arc<Current>>,
     meter: Arc<EncryptionMeter>,
     /// The time of the last failure to read records. Locked while records are read.
-    reading: Mutex<Option<Instant>>,
+    reading: Arc<Mutex<Option<Instant>>>,
 }
 
 /// Keys for one purpose, derived from the encryption keys.
@@ -261,7 +265,7 @@ impl SharedKeyRing {
                 recognition,
                 key_ring,
             })),
-            reading: Mutex::new(None),
+            reading: Arc::default(),
         }
     }
 
@@ -297,8 +301,8 @@ impl SharedKeyRing {
     async fn watch(&self) {
         while !self.is_complete() {
             tokio::time::sleep(RECORDS_INTERVAL).await;
-            let mut failed_at = self.reading.lock().await;
-            if let Err(failure) = self.read_records(&mut failed_at).await {
+            let failed_at = Arc::clone(&self.reading).lock_owned().await;
+            if let Err(failure) = self.read_records(failed_at).await {
                 tracing::debug!(
                     error = &failure as &dyn std::error::Error,
                     "could not read the encryption key records"
@@ -319,28 +323,32 @@ impl SharedKeyRing {
         Arc::clone(&self.current.read())
     }
 
-    /// Reads the records, and compares new records with the configured keys on a blocking thread.
-    async fn read_records(&self, failed_at: &mut Option<Instant>) -> Result<(), RepositoryError> {
+    /// Reads the records, and compares new records with the configured keys on a blocking thread. The thread holds the lock, so
+    /// that cancelled requests don't start several comparisons at a time.
+    async fn read_records(
+        &self,
+        mut failed_at: OwnedMutexGuard<Option<Instant>>,
+    ) -> Result<OwnedMutexGuard<Option<Instant>>, RepositoryError> {
         let records = self.database.encryption_keys().await?;
         let configured = Arc::clone(&self.configured);
         let mut recognition = self.current().recognition.clone();
         let handle = Handle::current();
         let comparing = task::spawn_blocking(move || {
             let outcome = handle.block_on(recognition.compare(&configured, &records));
-            (recognition, outcome)
+            log_failure(&outcome);
+            *failed_at = outcome.is_err().then(Instant::now);
+            (recognition, failed_at)
         });
-        let (recognition, outcome) = comparing
+        let (recognition, failed_at) = comparing
             .await
             .map_err(|cause| RepositoryError::Unavailable(cause.into()))?;
-        *failed_at = outcome.as_ref().is_err().then(Instant::now);
-        log_failure(&outcome);
         if let Some(key_ring) = recognition.key_ring() {
             self.replace(Current {
                 recognition,
                 key_ring,
             });
         }
-        Ok(())
+        Ok(failed_at)
     }
 
     fn replace(&self, current: Current) {
@@ -385,10 +393,10 @@ impl Sealer for SharedKeyRing {
         if self.current().recognition.was_compared(key_id) {
             return Ok(());
         }
-        let mut failed_at = self.reading.lock().await;
+        let mut failed_at = Arc::clone(&self.reading).lock_owned().await;
         let has_just_failed = failed_at.is_some_and(|at| at.elapsed() < FAILURE_PAUSE);
         if !self.current().recognition.was_compared(key_id) && !has_just_failed {
-            self.read_records(&mut failed_at).await?;
+            failed_at = self.read_records(failed_at).await?;
         }
         if self.current().recognition.was_compared(key_id) || failed_at.is_none() {
             return Ok(());

@@ -1,9 +1,12 @@
 //! The provider `kms`: a key management plugin on a Unix socket.
 
+use std::{fs, time::Duration};
+
 use keywright_harness::{
     KeyManagementPlugin, Options, Server, Text, key_file, shared_storage, until,
 };
 use tempfile::TempDir;
+use tokio::time::timeout;
 
 use super::{active_key_id, usage, used, with_keys, with_secrets};
 
@@ -107,13 +110,21 @@ async fn reads_are_503_until_an_unavailable_plugin_returns() {
     old.set_value("/old", "1").await;
     // The old server loses its plugin before it needs the key.
     let other_folder = TempDir::new().unwrap();
-    std::fs::copy(folder.path().join("key"), other_folder.path().join("key")).unwrap();
+    fs::copy(folder.path().join("key"), other_folder.path().join("key")).unwrap();
     drop(plugin);
     let other_plugin = KeyManagementPlugin::start(other_folder.path(), "key");
     let other_socket = other_plugin.socket().display().to_string();
     let new = with_keys(&[&other_socket, "KEY_A"]).storage(&storage);
     let new = Server::start_with(&new).await;
     new.set_value("/new", "2").await;
+    // Cancelled requests do not occupy a thread each.
+    let tasks = format!("/proc/{}/task", old.process_id());
+    let threads = || fs::read_dir(&tasks).unwrap().count();
+    let before = threads();
+    for _ in 0..60 {
+        let _ = timeout(CANCELLED_AFTER, old.get("/api/v1/data?name=/new")).await;
+    }
+    assert!(threads() < before + 10, "{before} {}", threads());
     let refused = old.get("/api/v1/data?name=/new").await.expect(503).error();
     refused.assert_contains(&active_key_id(&new));
     assert_eq!(old.newest("/old").await["value"], "1");
@@ -123,3 +134,6 @@ async fn reads_are_503_until_an_unavailable_plugin_returns() {
     until("key", is_served).await;
     assert_eq!(old.newest("/new").await["value"], "2");
 }
+
+/// The time after which a request is cancelled, while a comparison with an unavailable plugin takes seconds.
+const CANCELLED_AFTER: Duration = Duration::from_millis(30);
