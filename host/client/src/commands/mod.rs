@@ -17,8 +17,7 @@
 //!
 //! A command of a group, such as `certificates list`, needs no file of its own. Add to the file of the group:
 //!
-//! - the struct and its `impl`,
-//! - a variant of the group's enum, with a line in the enum's `run`, and
+//! - a variant of the group's enum, whose doc comment is the command's help, with its case in `run`, and
 //! - the examples.
 
 mod bulk_regenerate;

@@ -17,113 +17,85 @@ pub struct Permissions {
 
 #[derive(Debug, Subcommand)]
 enum PermissionsCommand {
-    Add(Add),
-    Delete(Delete),
-    Get(Get),
-    Update(Update),
+    /// Add a permission on a credential or a path
+    ///
+    /// Permissions add up. If the actor already has a permission on exactly this path, change it with `permissions update`.
+    #[command(after_help = help(ADD_EXAMPLES))]
+    Add {
+        /// Name of a credential, which need not exist yet, or a path that ends in `/*`.
+        path: String,
+        /// Actor to permit: `uaa-client:` and a client id, `uaa-user:` and a user id, or `mtls-app:` and an app id.
+        #[arg(long)]
+        actor: String,
+        /// Operations that the actor may perform, separated by commas.
+        #[arg(long, value_enum, value_delimiter = ',', required = true)]
+        operations: Vec<Operation>,
+    },
+    /// Delete a permission and show it.
+    #[command(after_help = help(DELETE_EXAMPLES))]
+    Delete(Selection),
+    /// Show a permission.
+    #[command(after_help = help(GET_EXAMPLES))]
+    Get(Selection),
+    /// Replace the operations of a permission.
+    #[command(after_help = help(UPDATE_EXAMPLES))]
+    Update {
+        #[command(flatten)]
+        selection: Selection,
+        /// Operations that the actor may perform, separated by commas.
+        #[arg(long, value_enum, value_delimiter = ',', required = true)]
+        operations: Vec<Operation>,
+    },
 }
 
 impl Run for Permissions {
     async fn run(self, context: &Context) -> Result<Completion, CommandError> {
-        match self.command {
-            PermissionsCommand::Add(command) => command.run(context).await,
-            PermissionsCommand::Delete(command) => command.run(context).await,
-            PermissionsCommand::Get(command) => command.run(context).await,
-            PermissionsCommand::Update(command) => command.run(context).await,
-        }
-    }
-}
-
-/// Add a permission on a credential or a path
-///
-/// Permissions add up. If the actor already has a permission on exactly this path, change it with `permissions update`.
-#[derive(Debug, Args)]
-#[command(after_help = help(ADD_EXAMPLES))]
-struct Add {
-    /// Name of a credential, which need not exist yet, or a path that ends in `/*`.
-    path: String,
-    /// Actor to permit: `uaa-client:` and a client id, `uaa-user:` and a user id, or `mtls-app:` and an app id.
-    #[arg(long)]
-    actor: String,
-    #[command(flatten)]
-    operations: Operations,
-}
-
-impl Run for Add {
-    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
-        let new = AddPermission {
-            path: self.path,
-            actor: self.actor,
-            operations: self.operations.operations,
+        let client = context.client()?;
+        let permission = match self.command {
+            PermissionsCommand::Add {
+                path,
+                actor,
+                operations,
+            } => {
+                let new = AddPermission {
+                    path,
+                    actor,
+                    operations,
+                };
+                add(&client, &new).await?
+            }
+            PermissionsCommand::Delete(selection) => {
+                let id = selection.id(&client).await?;
+                client.delete_permission(&id).await?
+            }
+            PermissionsCommand::Get(selection) => selection.permission(&client).await?,
+            PermissionsCommand::Update {
+                selection,
+                operations,
+            } => {
+                let id = selection.id(&client).await?;
+                client.amend_permission(&id, &operations).await?
+            }
         };
-        let added = context.client()?.add_permission(&new).await;
-        let permission = added.map_err(|error| match error.status() {
-            Some(CONFLICT) => CommandError::Other(ALREADY_PERMITTED.to_owned()),
-            _ => error.into(),
-        })?;
-        let mut kinds = ACTOR_KINDS.iter();
-        if !kinds.any(|kind| permission.actor.starts_with(kind)) {
-            output::note(&format!(
-                "warning: no caller can be the actor {}; actors start with {}",
-                permission.actor,
-                ACTOR_KINDS.join(", ")
-            ));
-        }
         context.show(&permission, || table(&permission))
     }
 }
 
-/// Delete a permission and show it.
-#[derive(Debug, Args)]
-#[command(after_help = help(DELETE_EXAMPLES))]
-struct Delete {
-    #[command(flatten)]
-    selection: Selection,
-}
-
-impl Run for Delete {
-    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
-        let client = context.client()?;
-        let id = self.selection.id(&client).await?;
-        let permission = client.delete_permission(&id).await?;
-        context.show(&permission, || table(&permission))
+async fn add(client: &Client, new: &AddPermission) -> Result<Permission, CommandError> {
+    let added = client.add_permission(new).await;
+    let permission = added.map_err(|error| match error.status() {
+        Some(CONFLICT) => CommandError::Other(ALREADY_PERMITTED.to_owned()),
+        _ => error.into(),
+    })?;
+    let mut kinds = ACTOR_KINDS.iter();
+    if !kinds.any(|kind| permission.actor.starts_with(kind)) {
+        output::note(&format!(
+            "warning: no caller can be the actor {}; actors start with {}",
+            permission.actor,
+            ACTOR_KINDS.join(", ")
+        ));
     }
-}
-
-/// Show a permission.
-#[derive(Debug, Args)]
-#[command(after_help = help(GET_EXAMPLES))]
-struct Get {
-    #[command(flatten)]
-    selection: Selection,
-}
-
-impl Run for Get {
-    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
-        let client = context.client()?;
-        let permission = self.selection.permission(&client).await?;
-        context.show(&permission, || table(&permission))
-    }
-}
-
-/// Replace the operations of a permission.
-#[derive(Debug, Args)]
-#[command(after_help = help(UPDATE_EXAMPLES))]
-struct Update {
-    #[command(flatten)]
-    selection: Selection,
-    #[command(flatten)]
-    operations: Operations,
-}
-
-impl Run for Update {
-    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
-        let client = context.client()?;
-        let id = self.selection.id(&client).await?;
-        let operations = &self.operations.operations;
-        let permission = client.amend_permission(&id, operations).await?;
-        context.show(&permission, || table(&permission))
-    }
+    Ok(permission)
 }
 
 /// The permission to select.
@@ -158,14 +130,6 @@ impl Selection {
             None => self.permission(client).await.map(|found| found.uuid),
         }
     }
-}
-
-/// The operations that a permission allows.
-#[derive(Debug, Args)]
-struct Operations {
-    /// Operations that the actor may perform, separated by commas.
-    #[arg(long, value_enum, value_delimiter = ',', required = true)]
-    operations: Vec<Operation>,
 }
 
 fn table(permission: &Permission) -> Table {

@@ -23,95 +23,57 @@ pub struct Certificates {
 
 #[derive(Debug, Subcommand)]
 enum CertificatesCommand {
-    List(List),
-    Regenerate(Regenerate),
+    /// List certificates, their CAs and the certificates they signed.
+    #[command(after_help = help(LIST_EXAMPLES))]
+    List {
+        /// Name of one certificate. Default: all certificates that you can read.
+        name: Option<String>,
+        /// Include credentials of other types whose latest version has a certificate.
+        #[arg(long)]
+        all_types: bool,
+    },
+    /// Regenerate a certificate, optionally as transitional
+    ///
+    /// Parameters without an option keep their values.
+    #[command(after_help = help(REGENERATE_EXAMPLES))]
+    Regenerate {
+        /// Name of the certificate.
+        name: String,
+        /// Make the new version transitional: returned alongside the active version, but not used for signing.
+        #[arg(long)]
+        transitional: bool,
+        /// Sign with the CA's transitional version if it is newer than the active one.
+        #[arg(long)]
+        allow_transitional_parent_to_sign: bool,
+        /// New key length: 2048, 3072 or 4096.
+        #[arg(long, value_name = "BITS", value_parser = input::number::<u32>)]
+        key_length: Option<u32>,
+        /// New validity period in days.
+        #[arg(long, value_name = "DAYS", value_parser = input::number::<u32>)]
+        duration: Option<u32>,
+    },
     Rotate(rotate::Rotate),
-    Transitional(Transitional),
-    Versions(Versions),
-}
-
-impl Run for Certificates {
-    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
-        match self.command {
-            CertificatesCommand::List(command) => command.run(context).await,
-            CertificatesCommand::Regenerate(command) => command.run(context).await,
-            CertificatesCommand::Rotate(command) => command.run(context).await,
-            CertificatesCommand::Transitional(command) => command.run(context).await,
-            CertificatesCommand::Versions(command) => command.run(context).await,
-        }
-    }
-}
-
-/// List certificates, their CAs and the certificates they signed.
-#[derive(Debug, Args)]
-#[command(after_help = help(LIST_EXAMPLES))]
-struct List {
-    /// Name of one certificate. Default: all certificates that you can read.
-    name: Option<String>,
-    /// Include credentials of other types whose latest version has a certificate.
-    #[arg(long)]
-    all_types: bool,
-}
-
-impl Run for List {
-    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
-        let client = context.client()?;
-        let name = self.name.as_deref();
-        let certificates = client.certificates(name, self.all_types).await?;
-        if name.is_some() && certificates.is_empty() {
-            return Err(Error::ResponseEmpty.into());
-        }
-        context.show(&certificates, || certificates_table(&certificates))
-    }
-}
-
-/// Regenerate a certificate, optionally as transitional
-///
-/// Parameters without an option keep their values.
-#[derive(Debug, Args)]
-#[command(after_help = help(REGENERATE_EXAMPLES))]
-struct Regenerate {
-    /// Name of the certificate.
-    name: String,
-    /// Make the new version transitional: returned alongside the active version, but not used for signing.
-    #[arg(long)]
-    transitional: bool,
-    /// Sign with the CA's transitional version if it is newer than the active one.
-    #[arg(long)]
-    allow_transitional_parent_to_sign: bool,
-    /// New key length: 2048, 3072 or 4096.
-    #[arg(long, value_name = "BITS", value_parser = input::number::<u32>)]
-    key_length: Option<u32>,
-    /// New validity period in days.
-    #[arg(long, value_name = "DAYS", value_parser = input::number::<u32>)]
-    duration: Option<u32>,
-}
-
-impl Run for Regenerate {
-    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
-        let client = context.client()?;
-        let id = client.certificate(&self.name).await?.id;
-        let options = RegenerateCertificate {
-            set_as_transitional: self.transitional,
-            allow_transitional_parent_to_sign: self.allow_transitional_parent_to_sign,
-            key_length: self.key_length,
-            duration: self.duration,
-        };
-        let version = client.regenerate_certificate(&id, &options).await?;
-        get::show(context, &version)
-    }
-}
-
-/// Move or clear the transitional flag of a certificate
-///
-/// Shows the active version and the transitional version after the change.
-#[derive(Debug, Args)]
-#[command(after_help = help(TRANSITIONAL_EXAMPLES))]
-struct Transitional {
-    /// Name of the certificate.
-    name: String,
-    #[command(flatten)]
-    to: TransitionalOptions,
+    /// Move or clear the transitional flag of a certificate
+    ///
+    /// Shows the active version and the transitional version after the change.
+    #[command(after_help = help(TRANSITIONAL_EXAMPLES))]
+    Transitional {
+        /// Name of the certificate.
+        name: String,
+        #[command(flatten)]
+        to: TransitionalOptions,
+    },
+    /// List the versions of a certificate, newest first
+    ///
+    /// Omits private keys; `keywright get` prints them.
+    #[command(after_help = help(VERSIONS_EXAMPLES))]
+    Versions {
+        /// Name of the certificate.
+        name: String,
+        /// Only list the active and the transitional version.
+        #[arg(long)]
+        current: bool,
+    },
 }
 
 /// The new transitional version.
@@ -129,17 +91,54 @@ struct TransitionalOptions {
     clear: bool,
 }
 
-impl Run for Transitional {
+impl Run for Certificates {
     async fn run(self, context: &Context) -> Result<Completion, CommandError> {
-        let client = context.client()?;
-        let id = client.certificate(&self.name).await?.id;
-        let to = match &self.to.version {
-            Some(version) => TransitionalVersion::Id(version),
-            None if self.to.latest => TransitionalVersion::Latest,
-            None => TransitionalVersion::None,
-        };
-        let versions = client.move_transitional_version(&id, to).await?;
-        show_public(context, &versions)
+        match self.command {
+            CertificatesCommand::List { name, all_types } => {
+                let client = context.client()?;
+                let certificates = client.certificates(name.as_deref(), all_types).await?;
+                if name.is_some() && certificates.is_empty() {
+                    return Err(Error::ResponseEmpty.into());
+                }
+                context.show(&certificates, || certificates_table(&certificates))
+            }
+            CertificatesCommand::Regenerate {
+                name,
+                transitional,
+                allow_transitional_parent_to_sign,
+                key_length,
+                duration,
+            } => {
+                let options = RegenerateCertificate {
+                    set_as_transitional: transitional,
+                    allow_transitional_parent_to_sign,
+                    key_length,
+                    duration,
+                };
+                let client = context.client()?;
+                let id = client.certificate(&name).await?.id;
+                let version = client.regenerate_certificate(&id, &options).await?;
+                get::show(context, &version)
+            }
+            CertificatesCommand::Rotate(command) => command.run(context).await,
+            CertificatesCommand::Transitional { name, to } => {
+                let version = match &to.version {
+                    Some(version) => TransitionalVersion::Id(version),
+                    None if to.latest => TransitionalVersion::Latest,
+                    None => TransitionalVersion::None,
+                };
+                let client = context.client()?;
+                let id = client.certificate(&name).await?.id;
+                let versions = client.move_transitional_version(&id, version).await?;
+                show_public(context, &versions)
+            }
+            CertificatesCommand::Versions { name, current } => {
+                let client = context.client()?;
+                let id = client.certificate(&name).await?.id;
+                let versions = client.certificate_versions(&id, current).await?;
+                show_public(context, &versions)
+            }
+        }
     }
 }
 
@@ -153,28 +152,6 @@ fn version_id(text: &str) -> Result<String, String> {
 
 /// The length of a UUID as text.
 const ID_BYTES: usize = 36;
-
-/// List the versions of a certificate, newest first
-///
-/// Omits private keys; `keywright get` prints them.
-#[derive(Debug, Args)]
-#[command(after_help = help(VERSIONS_EXAMPLES))]
-struct Versions {
-    /// Name of the certificate.
-    name: String,
-    /// Only list the active and the transitional version.
-    #[arg(long)]
-    current: bool,
-}
-
-impl Run for Versions {
-    async fn run(self, context: &Context) -> Result<Completion, CommandError> {
-        let client = context.client()?;
-        let id = client.certificate(&self.name).await?.id;
-        let versions = client.certificate_versions(&id, self.current).await?;
-        show_public(context, &versions)
-    }
-}
 
 fn certificates_table(certificates: &[CertificateSummary]) -> Table {
     let types = certificates.iter().any(|one| one.credential_type.is_some());
