@@ -22,8 +22,8 @@ pub use authentication::{Credentials, CredentialsError, DockerConfig};
 pub use cache::{CACHE_EXTENSIONS, Cache};
 pub use error::{RegistryError, SignatureError};
 pub use reference::{
-    Digest, DigestError, PinnedReference, PushTarget, ReferenceError, RegistryHost, is_reference,
+    Digest, PinnedReference, PushTarget, ReferenceError, RegistryHost, is_reference,
 };
 pub use registry::{Access, Registry, RegistryAccessError};
 pub use signature::{CosignKey, MinisignKey, SIGNATURE_EXTENSION, SignatureKey, SignatureKeyError};
-pub use transfer::{PullLimits, Pulled, Pushed, Signed, pull, push};
+pub use transfer::{PullLimits, Pulled, Pushed, pull, push};

@@ -44,8 +44,8 @@ pub struct RegistryHost(String);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum ReferenceError {
-    #[error("invalid digest: {0}")]
-    Digest(DigestError),
+    #[error("invalid digest: must be `sha256:` followed by 64 lower-case hexadecimal digits")]
+    Digest,
     #[error("a push target must have a tag and no digest: the push computes the digest")]
     DigestGiven,
     #[error(
@@ -196,7 +196,7 @@ fn parts(text: &str) -> Result<(Repository, Option<String>, Option<Digest>), Ref
     let host = host.parse()?;
     let (rest, digest) = match rest.split_once('@') {
         Some((rest, digest)) => {
-            let digest = digest.parse().map_err(ReferenceError::Digest)?;
+            let digest = digest.parse()?;
             (rest, Some(digest))
         }
         None => (rest, None),
@@ -267,11 +267,6 @@ const TAG_BYTES_MAX: usize = 128;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Digest(String);
 
-/// A malformed digest.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("must be `sha256:` followed by 64 lower-case hexadecimal digits")]
-pub struct DigestError;
-
 impl Digest {
     /// Computes the digest of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
@@ -285,13 +280,13 @@ impl Digest {
 }
 
 impl FromStr for Digest {
-    type Err = DigestError;
+    type Err = ReferenceError;
 
-    fn from_str(text: &str) -> Result<Self, DigestError> {
-        let digits = text.strip_prefix("sha256:").ok_or(DigestError)?;
+    fn from_str(text: &str) -> Result<Self, ReferenceError> {
+        let digits = text.strip_prefix("sha256:").ok_or(ReferenceError::Digest)?;
         let is_digit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         if digits.len() != DIGITS || !digits.bytes().all(is_digit) {
-            return Err(DigestError);
+            return Err(ReferenceError::Digest);
         }
         Ok(Self(digits.to_owned()))
     }
@@ -347,10 +342,7 @@ mod tests {
             (format!("oci://h/a:-1@{DIGEST}"), Some(Malformed::Tag)),
             ("oci://h/a:1.0".to_owned(), Some(Malformed::DigestMissing)),
             ("oci://h/a".to_owned(), Some(Malformed::DigestMissing)),
-            (
-                "oci://h/a@sha256:12".to_owned(),
-                Some(Malformed::Digest(DigestError)),
-            ),
+            ("oci://h/a@sha256:12".to_owned(), Some(Malformed::Digest)),
             (format!("oci://h@{DIGEST}"), Some(Malformed::Repository)),
             (format!("oci://h/@{DIGEST}"), Some(Malformed::Repository)),
             (format!("oci://h/A@{DIGEST}"), Some(Malformed::Repository)),
@@ -424,7 +416,11 @@ mod tests {
             format!("sha256:{}", &digits[1..]),
             format!("sha256:{}g", &digits[1..]),
         ] {
-            assert_eq!(text.parse::<Digest>(), Err(DigestError), "{text}");
+            assert_eq!(
+                text.parse::<Digest>(),
+                Err(ReferenceError::Digest),
+                "{text}"
+            );
         }
     }
 }

@@ -46,48 +46,48 @@ pub async fn pull(
     cache: &Cache,
     limits: PullLimits,
 ) -> Result<Pulled, RegistryError> {
-    let pulled = pull_without_deadline(registry, reference, key, cache, limits.component_bytes_max);
-    let too_slow = |_| RegistryError::TooSlow {
-        seconds: limits.deadline.as_secs(),
-    };
-    timeout(limits.deadline, pulled).await.map_err(too_slow)?
+    let (repository, digest) = (&reference.repository.name, &reference.digest);
+    within(limits.deadline, async {
+        let cached_manifest = cache.read_verified(CacheEntry::Manifest, digest, MANIFEST_BYTES_MAX);
+        let mut was_cached = cached_manifest.is_some();
+        let manifest = match cached_manifest {
+            Some(manifest) => manifest,
+            None => manifest(registry, repository, digest).await?,
+        };
+        let read = Manifest::read(&manifest)?;
+        let layer = read.component()?;
+        let layer_digest = layer.digest()?;
+        let bytes_max = limits.component_bytes_max;
+        let cached = cache.read_verified(CacheEntry::Component, &layer_digest, bytes_max);
+        let cached = cached.filter(|component| layer.is_of_size(component));
+        was_cached &= cached.is_some();
+        let component = match cached {
+            Some(component) => component,
+            None => blob(registry, repository, layer, COMPONENT, bytes_max).await?,
+        };
+        if let Some(key) = key {
+            was_cached &= key.verify(registry, reference, &component, cache).await?;
+        }
+        if !was_cached {
+            cache.write(CacheEntry::Manifest, digest, &manifest);
+            cache.write(CacheEntry::Component, &layer_digest, &component);
+        }
+        Ok(Pulled {
+            component,
+            was_cached,
+        })
+    })
+    .await
 }
 
-async fn pull_without_deadline(
-    registry: &Registry,
-    reference: &PinnedReference,
-    key: Option<&SignatureKey>,
-    cache: &Cache,
-    component_bytes_max: u64,
-) -> Result<Pulled, RegistryError> {
-    let (repository, digest) = (&reference.repository.name, &reference.digest);
-    let cached_manifest = cache.read_verified(CacheEntry::Manifest, digest, MANIFEST_BYTES_MAX);
-    let mut was_cached = cached_manifest.is_some();
-    let manifest = match cached_manifest {
-        Some(manifest) => manifest,
-        None => manifest(registry, repository, digest).await?,
-    };
-    let read = Manifest::read(&manifest)?;
-    let layer = read.component()?;
-    let layer_digest = layer.digest()?;
-    let cached = cache.read_verified(CacheEntry::Component, &layer_digest, component_bytes_max);
-    let cached = cached.filter(|component| layer.is_of_size(component));
-    was_cached &= cached.is_some();
-    let component = match cached {
-        Some(component) => component,
-        None => blob(registry, repository, layer, COMPONENT, component_bytes_max).await?,
-    };
-    if let Some(key) = key {
-        was_cached &= key.verify(registry, reference, &component, cache).await?;
-    }
-    if !was_cached {
-        cache.write(CacheEntry::Manifest, digest, &manifest);
-        cache.write(CacheEntry::Component, &layer_digest, &component);
-    }
-    Ok(Pulled {
-        component,
-        was_cached,
-    })
+/// Ends a transfer that exceeds its deadline.
+async fn within<T>(
+    deadline: Duration,
+    transfer: impl Future<Output = Result<T, RegistryError>>,
+) -> Result<T, RegistryError> {
+    let seconds = deadline.as_secs();
+    let too_slow = |_| RegistryError::TooSlow { seconds };
+    timeout(deadline, transfer).await.map_err(too_slow)?
 }
 
 async fn manifest(
@@ -108,15 +108,6 @@ pub struct Pushed {
     signature: Option<Vec<u8>>,
 }
 
-/// Whether a signature was pushed with a component.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Signed {
-    /// The component's file has no signature file next to it.
-    No,
-    /// The minisign signature was pushed.
-    ByMinisign,
-}
-
 impl Pushed {
     /// Prepares a component with the names of its exports and imports, and reads the minisign signature next to `file`, if there
     /// is one.
@@ -132,51 +123,44 @@ impl Pushed {
             component,
         })
     }
+
+    /// Returns whether there is a minisign signature to push.
+    pub fn is_signed(&self) -> bool {
+        self.signature.is_some()
+    }
 }
 
-/// Pushes a component. The signature is pushed first, so that a component in the registry is never temporarily unsigned.
+/// Pushes a component, and returns its reference. The signature is pushed first, so that a component in the registry is never temporarily unsigned.
 pub async fn push(
     registry: &Registry,
     target: &PushTarget,
     pushed: &Pushed,
     deadline: Duration,
-) -> Result<(PinnedReference, Signed), RegistryError> {
-    let too_slow = |_| RegistryError::TooSlow {
-        seconds: deadline.as_secs(),
-    };
-    let push = timeout(deadline, push_without_deadline(registry, target, pushed));
-    push.await.map_err(too_slow)?
-}
-
-async fn push_without_deadline(
-    registry: &Registry,
-    target: &PushTarget,
-    pushed: &Pushed,
-) -> Result<(PinnedReference, Signed), RegistryError> {
+) -> Result<PinnedReference, RegistryError> {
     let repository = &target.repository.name;
-    let manifest = Manifest::of_component(&pushed.config, &pushed.component);
-    let manifest = serialized(&manifest)?;
-    let digest = Digest::of(&manifest);
-    let mut signed = Signed::No;
-    if let Some(signature) = &pushed.signature {
-        for blob in [EMPTY, signature.as_slice()] {
+    within(deadline, async {
+        let manifest = Manifest::of_component(&pushed.config, &pushed.component);
+        let manifest = serialized(&manifest)?;
+        let digest = Digest::of(&manifest);
+        if let Some(signature) = &pushed.signature {
+            for blob in [EMPTY, signature.as_slice()] {
+                push_blob(registry, repository, blob).await?;
+            }
+            let tag = tag(&digest, SIGNATURE_EXTENSION);
+            let manifest = serialized(&Manifest::of_minisign_signature(signature))?;
+            push_manifest(registry, repository, &tag, manifest).await?;
+        }
+        for blob in [&pushed.config, &pushed.component] {
             push_blob(registry, repository, blob).await?;
         }
-        let tag = tag(&digest, SIGNATURE_EXTENSION);
-        let manifest = serialized(&Manifest::of_minisign_signature(signature))?;
-        push_manifest(registry, repository, &tag, manifest).await?;
-        signed = Signed::ByMinisign;
-    }
-    for blob in [&pushed.config, &pushed.component] {
-        push_blob(registry, repository, blob).await?;
-    }
-    push_manifest(registry, repository, &target.tag, manifest).await?;
-    let reference = PinnedReference {
-        repository: target.repository.clone(),
-        tag: Some(target.tag.clone()),
-        digest,
-    };
-    Ok((reference, signed))
+        push_manifest(registry, repository, &target.tag, manifest).await?;
+        Ok(PinnedReference {
+            repository: target.repository.clone(),
+            tag: Some(target.tag.clone()),
+            digest,
+        })
+    })
+    .await
 }
 
 /// Pushes a blob unless the registry already has it. Opens an upload session and sends the whole blob in one request

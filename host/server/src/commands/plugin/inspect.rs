@@ -11,7 +11,7 @@ use std::{
 
 use clap::Args;
 use indicatif::ProgressBar;
-use keywright_registry::{PushTarget, Pushed, Signed, push};
+use keywright_registry::{PushTarget, Pushed, push};
 use keywright_runtime::{ComponentSource, InspectedGenerator, Inspection, Limits, PluginUnderTest};
 use serde_json::Map;
 
@@ -159,7 +159,7 @@ impl Push {
         let bytes = ComponentSource::File(self.file.clone())
             .read()
             .map(Arc::from);
-        let bytes: Arc<[u8]> = bytes.map_err(|refusal| self.refused("reading", refusal))?;
+        let bytes: Arc<[u8]> = bytes.on_file("reading", &self.file)?;
         let inspection = self.inspection(Arc::clone(&bytes))?;
         if let Some(refusal) = &inspection.refusal {
             self.print_message(&format!("no server would load it: {refusal}"));
@@ -167,18 +167,18 @@ impl Push {
         }
         let (exports, imports) = (&inspection.exports, &inspection.imports);
         let pushed = Pushed::new(&self.file, bytes.to_vec(), exports, imports)
-            .map_err(|refused| self.refused("reading the signature of", refused))?;
-        let pushed = on_threads(async {
+            .on_file("reading the signature of", &self.file)?;
+        let reference = on_threads(async {
             let host = self.target.host();
             let registry = registry.registry(host)?;
             push(&registry, &self.target, &pushed, PUSH_DEADLINE)
                 .await
                 .while_doing(format!("pushing to {host}"))
-        });
-        let (reference, signed) = pushed?;
-        self.print_message(match signed {
-            Signed::ByMinisign => "pushed, with its minisign signature",
-            Signed::No => "pushed, without a minisign signature: there is no .minisig file",
+        })?;
+        self.print_message(if pushed.is_signed() {
+            "pushed, with its minisign signature"
+        } else {
+            "pushed, without a minisign signature: there is no .minisig file"
         });
         output::print(&format!("{reference}\n"))?;
         Ok(ExitCode::SUCCESS)
@@ -191,14 +191,6 @@ impl Push {
             .map_err(|cause| not_loaded(&self.file, cause))?
             .inspect()
             .while_doing("inspecting the component")
-    }
-
-    fn refused(
-        &self,
-        doing: &str,
-        cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-    ) -> StartupError {
-        StartupError::file(doing, &self.file, cause)
     }
 
     /// Prints a message to standard error; standard output contains only the reference.
