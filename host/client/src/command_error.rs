@@ -1,10 +1,10 @@
 //! The outcomes and failures of commands, and their exit statuses.
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
 use tokio::task::JoinError;
 
-use crate::{Error, client::UNTRUSTED, new_file::SessionFileError, session::SettingsError};
+use crate::{Error, client::UNTRUSTED, new_file::SessionFileError};
 
 /// The outcome of a command that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +30,9 @@ pub(crate) enum CommandError {
          must include the CA that issued the certificate"
     )]
     CertificateIgnored,
-    #[error(transparent)]
-    Settings(#[from] SettingsError),
+    /// The session file is malformed.
+    #[error("{} is malformed; log in again", .0.display())]
+    SessionMalformed(PathBuf),
     /// A file can't be read or written.
     #[error(transparent)]
     File(#[from] SessionFileError),
@@ -77,7 +78,7 @@ impl CommandError {
             Self::Usage(_) => USAGE,
             Self::Interrupted => INTERRUPTED,
             Self::Client(_)
-            | Self::Settings(_)
+            | Self::SessionMalformed(_)
             | Self::File(_)
             | Self::Json(_)
             | Self::Task(_)

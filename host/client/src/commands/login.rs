@@ -14,7 +14,7 @@ use crate::{
     Client, Error, Grant, LoginOptions, Secret, Tokens, UserAction, input,
     new_file::SessionFileError,
     output,
-    session::{Settings, StoredSession, TokenSource},
+    session::{Settings, StoredSession},
 };
 
 /// Log in at the server's identity provider
@@ -67,7 +67,7 @@ struct UserOptions {
 impl Run for Login {
     async fn run(self, context: &Context) -> Result<Completion, CommandError> {
         let mut settings = context.settings.clone();
-        if matches!(settings.token_source, Some(TokenSource::File(_))) {
+        if settings.has_token_file {
             return Err(CommandError::Usage(
                 "login does not use --token-file: pass it to the other commands instead".to_owned(),
             ));
@@ -145,21 +145,15 @@ impl Login {
         if self.user.browser {
             return Ok(Some(Grant::AuthorizationCode));
         }
-        if let (Some(client_id), false, None) = (
-            &self.client_id,
-            self.user.refresh_token,
-            &self.user.username,
-        ) {
-            let client_id = client_id.clone();
-            let client_secret = prompts.secret("Client secret").await?;
-            return Ok(Some(Grant::ClientCredentials {
-                client_id,
-                client_secret,
-            }));
-        }
         if self.user.refresh_token {
             let token = prompts.secret("Refresh token").await?;
             return Ok(Some(Grant::RefreshToken(token)));
+        }
+        if let (Some(client_id), None) = (&self.client_id, &self.user.username) {
+            return Ok(Some(Grant::ClientCredentials {
+                client_id: client_id.clone(),
+                client_secret: prompts.secret("Client secret").await?,
+            }));
         }
         let username = match self.user.username {
             Some(username) => username,

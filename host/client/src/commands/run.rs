@@ -22,7 +22,7 @@ use crate::{
     Client, ClientBuilder, Error,
     command_error::INTERRUPTED,
     output::{self, Output, Table},
-    session::{Arguments, Directory, Settings, SettingsError, StoredSession},
+    session::{Arguments, Directory, Settings, StoredSession},
 };
 
 /// A command with its arguments.
@@ -49,12 +49,12 @@ pub struct Invocation<Own: Args> {
 pub(super) async fn invoke<Own: Args + Run>(
     invocation: Invocation<Own>,
 ) -> Result<Completion, CommandError> {
-    let interruption = Interruption::listen()
+    let interruption = interruption()
         .map_err(|cause| CommandError::Other(format!("listening for signals: {cause}")))?;
     let context = Context::new(invocation.common)?;
     select! {
         biased;
-        () = interruption.received() => Err(CommandError::Interrupted),
+        () = interruption => Err(CommandError::Interrupted),
         outcome = invocation.own.run(&context) => outcome,
     }
 }
@@ -97,7 +97,7 @@ impl Context {
     pub(crate) fn client(&self) -> Result<Client, CommandError> {
         let settings = &self.settings;
         if let Some(file) = &settings.malformed_session {
-            return Err(SettingsError::SessionMalformed(file.clone()).into());
+            return Err(CommandError::SessionMalformed(file.clone()));
         }
         let mut builder = reporting_retries(settings.anonymous_client()?);
         if !settings.has_identity() {
@@ -113,7 +113,7 @@ impl Context {
             builder = builder.tokens(tokens.clone());
         }
         if let Some(source) = &settings.token_source {
-            builder = builder.token_source(source.to_string());
+            builder = builder.token_source(source.clone());
         }
         if let (Some(session), None) = (&settings.session, &settings.grant) {
             builder = builder.login_options(session.login_options.clone());
@@ -165,44 +165,35 @@ pub(crate) fn help(examples: &str) -> String {
     format!("Examples:{}", shown.collect::<String>())
 }
 
-/// A listener for shutdown signals.
-pub(super) struct Interruption {
-    signal: oneshot::Receiver<()>,
-}
-
-impl Interruption {
-    /// Starts listening. After the first signal, the program has [`STOP_TIME_MAX`] to stop before it is forced to exit.
-    ///
-    /// A separate thread enforces this, because the main thread may be blocked on a file or a pipe.
-    pub(super) fn listen() -> io::Result<Self> {
-        let runtime = runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        let signals = {
-            let _entered = runtime.enter();
-            let kinds = [
-                SignalKind::interrupt(),
-                SignalKind::terminate(),
-                SignalKind::hangup(),
-            ];
-            let handled = kinds.into_iter().filter(|kind| !is_ignored(*kind));
-            handled.map(signal).collect::<io::Result<Vec<_>>>()?
-        };
-        let (interrupted, signal) = oneshot::channel();
-        let watch = move || runtime.block_on(watch(signals, interrupted));
-        thread::Builder::new()
-            .name("signals".to_owned())
-            .spawn(watch)?;
-        Ok(Self { signal })
-    }
-
-    /// Waits for the first signal.
-    pub(super) async fn received(self) {
-        if self.signal.await.is_err() {
+/// Starts listening for shutdown signals. The returned future completes at the first signal. From then on, the program has
+/// [`STOP_TIME_MAX`] to stop before it is forced to exit.
+///
+/// A separate thread enforces this, because the main thread may be blocked on a file or a pipe.
+fn interruption() -> io::Result<impl Future<Output = ()>> {
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let signals = {
+        let _entered = runtime.enter();
+        let kinds = [
+            SignalKind::interrupt(),
+            SignalKind::terminate(),
+            SignalKind::hangup(),
+        ];
+        let handled = kinds.into_iter().filter(|kind| !is_ignored(*kind));
+        handled.map(signal).collect::<io::Result<Vec<_>>>()?
+    };
+    let (interrupted, first) = oneshot::channel();
+    let watch = move || runtime.block_on(watch(signals, interrupted));
+    thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(watch)?;
+    Ok(async move {
+        if first.await.is_err() {
             // All signals are ignored.
             std::future::pending::<()>().await;
         }
-    }
+    })
 }
 
 async fn watch(mut signals: Vec<Signal>, interrupted: oneshot::Sender<()>) {

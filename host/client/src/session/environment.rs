@@ -3,7 +3,6 @@
 use std::{
     collections::HashMap,
     ffi::OsString,
-    fmt,
     fs::File,
     io::Read,
     path::{Path, PathBuf},
@@ -11,10 +10,10 @@ use std::{
 
 use zeroize::Zeroizing;
 
-use super::SettingsError;
 use crate::{
     Secret,
     client::{TOKEN_BYTES_MAX, is_access_token},
+    command_error::CommandError,
     input::without_line_end,
     new_file::SessionFileError,
 };
@@ -26,7 +25,7 @@ pub(super) struct Environment(HashMap<String, Secret>);
 impl Environment {
     pub(super) fn read(
         variables: impl IntoIterator<Item = (OsString, OsString)>,
-    ) -> Result<Self, SettingsError> {
+    ) -> Result<Self, CommandError> {
         let mut read = HashMap::new();
         for (name, value) in variables {
             let Some(name) = name.to_str() else { continue };
@@ -36,11 +35,11 @@ impl Environment {
                 continue;
             }
             let value = value.into_string().map_err(|_| {
-                SettingsError::Invalid(format!("environment variable {name} is not UTF-8"))
+                CommandError::Other(format!("environment variable {name} is not UTF-8"))
             })?;
             if setting.is_some_and(|setting| !SETTINGS.contains(&setting)) {
                 let known = SETTINGS.join(", ");
-                return Err(SettingsError::Invalid(format!(
+                return Err(CommandError::Other(format!(
                     "unknown environment variable {name}; the name after {PREFIX} must be one of {known}"
                 )));
             }
@@ -69,40 +68,20 @@ impl Environment {
     }
 }
 
-/// The source of an access token.
-#[derive(Clone, Debug)]
-pub(crate) enum TokenSource {
-    File(PathBuf),
-    /// The environment variable with this name.
-    Variable(&'static str),
-}
-
-impl fmt::Display for TokenSource {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File(path) => path.display().fmt(formatter),
-            Self::Variable(name) => formatter.write_str(name),
-        }
-    }
-}
-
-/// Returns the access token of the file or, without a file, of the variable.
+/// Returns the access token of the file or, without a file, of the variable, and the name of this file or variable.
 pub(super) fn access_token(
     file: Option<&Path>,
     environment: &Environment,
-) -> Result<Option<(Secret, TokenSource)>, SettingsError> {
+) -> Result<Option<(Secret, String)>, CommandError> {
     Ok(match (file, environment.token()) {
-        (Some(path), _) => Some((read_token(path)?, TokenSource::File(path.to_owned()))),
-        (None, Some((name, token))) => {
-            let token = check_token(token.expose(), name)?;
-            Some((token, TokenSource::Variable(name)))
-        }
+        (Some(path), _) => Some((read_token(path)?, path.display().to_string())),
+        (None, Some((name, token))) => Some((check_token(token.expose(), name)?, name.to_owned())),
         (None, None) => None,
     })
 }
 
 /// Reads an access token from a file.
-fn read_token(path: &Path) -> Result<Secret, SettingsError> {
+fn read_token(path: &Path) -> Result<Secret, CommandError> {
     let failed = |cause| SessionFileError::new(path, "read", cause);
     let file = File::open(path).map_err(failed)?;
     let mut bytes = Zeroizing::new(Vec::with_capacity(TOKEN_BYTES_MAX + 3));
@@ -117,7 +96,7 @@ fn read_token(path: &Path) -> Result<Secret, SettingsError> {
 }
 
 /// Checks that a text can be sent as an access token.
-fn check_token(text: &str, name: &str) -> Result<Secret, SettingsError> {
+fn check_token(text: &str, name: &str) -> Result<Secret, CommandError> {
     if is_access_token(text) {
         Ok(Secret::new(text.to_owned()))
     } else {
@@ -125,8 +104,8 @@ fn check_token(text: &str, name: &str) -> Result<Secret, SettingsError> {
     }
 }
 
-fn token_malformed(name: &str) -> SettingsError {
-    SettingsError::Invalid(format!(
+fn token_malformed(name: &str) -> CommandError {
+    CommandError::Other(format!(
         "{name} must contain an access token: 1 to {TOKEN_BYTES_MAX} bytes of visible ASCII on one line"
     ))
 }
@@ -161,7 +140,7 @@ mod tests {
 
     use super::*;
 
-    fn read(variables: &[(&str, &str)]) -> Result<Environment, SettingsError> {
+    fn read(variables: &[(&str, &str)]) -> Result<Environment, CommandError> {
         let variables = variables.iter().copied();
         Environment::read(variables.map(|(name, value)| (name.into(), value.into())))
     }

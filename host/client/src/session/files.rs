@@ -14,10 +14,11 @@ use etcetera::{BaseStrategy, base_strategy};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::{RETRIES_MAX, SettingsError};
+use super::RETRIES_MAX;
 use crate::{
     LoginOptions, Secret, Tokens,
     client::StoredLogin,
+    command_error::CommandError,
     new_file::{Readers, SessionFileError, write_whole},
 };
 
@@ -126,13 +127,12 @@ pub(crate) enum OutputFormat {
 }
 
 impl SettingsFile {
-    pub(super) fn read(directory: &Directory) -> Result<Self, SettingsError> {
+    pub(super) fn read(directory: &Directory) -> Result<Self, CommandError> {
         let Some(text) = directory.read(SETTINGS_FILE)? else {
             return Ok(Self::default());
         };
         let path = directory.file(SETTINGS_FILE);
-        let malformed =
-            |cause: String| SettingsError::Invalid(format!("{}: {cause}", path.display()));
+        let malformed = |cause: String| CommandError::Other(format!("{}: {cause}", path.display()));
         let mut file: Self = toml::from_str(&text).map_err(|cause| {
             let before = cause.span().and_then(|span| text.get(..span.start));
             let line = before.map_or(1, |before| before.matches('\n').count() + 1);
@@ -177,8 +177,8 @@ pub(crate) struct StoredSession {
 
 impl StoredSession {
     /// Reads the session, or returns `None` if no session is stored.
-    pub(crate) fn read(directory: &Directory) -> Result<Option<Self>, SettingsError> {
-        let malformed = || SettingsError::SessionMalformed(directory.file(SESSION_FILE));
+    pub(crate) fn read(directory: &Directory) -> Result<Option<Self>, CommandError> {
+        let malformed = || CommandError::SessionMalformed(directory.file(SESSION_FILE));
         let text = match directory.read(SESSION_FILE) {
             Ok(Some(text)) => text,
             Ok(None) => return Ok(None),
@@ -241,7 +241,7 @@ impl StoredSession {
         &mut self,
         tokens: &Tokens,
         directory: &Directory,
-    ) -> Result<(), SettingsError> {
+    ) -> Result<(), CommandError> {
         let is_current = Self::read(directory)?.is_some_and(|stored| stored.is_same_login(self));
         if !is_current {
             return Ok(());
@@ -259,11 +259,7 @@ impl StoredSession {
     }
 
     fn save(&self, directory: &Directory) -> Result<(), SessionFileError> {
-        let access_token = self.tokens.as_ref().map(|tokens| &tokens.access_token);
-        let refresh_token = self
-            .tokens
-            .as_ref()
-            .and_then(|tokens| tokens.refresh_token.as_ref());
+        let tokens = self.tokens.as_ref();
         let text = |secret: &Secret| secret.expose().to_owned();
         let (cert, key) = self.client_certificate.clone().unzip();
         let stored = SessionJson {
@@ -272,12 +268,9 @@ impl StoredSession {
             ca_cert: self.ca_cert.clone(),
             cert,
             key,
-            access_token: access_token.map(text),
-            refresh_token: refresh_token.map(text),
-            issued_by: self
-                .tokens
-                .as_ref()
-                .and_then(|tokens| tokens.issued_by.clone()),
+            access_token: tokens.map(|tokens| text(&tokens.access_token)),
+            refresh_token: tokens.and_then(|tokens| tokens.refresh_token.as_ref().map(text)),
+            issued_by: tokens.and_then(|tokens| tokens.issued_by.clone()),
             client_id: self.login_options.client_id.clone(),
             resource: self.login_options.resource.clone(),
             is_of_client: self.login_options.is_of_client,

@@ -39,34 +39,8 @@ mod environment;
 mod files;
 mod settings;
 
-use std::path::PathBuf;
-
-pub(crate) use environment::TokenSource;
 pub(crate) use files::{Directory, OutputFormat, StoredSession};
 pub(crate) use settings::{Arguments, Settings};
-
-use crate::new_file::SessionFileError;
-
-/// The reason why settings are refused.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum SettingsError {
-    /// A file can't be read.
-    #[error(transparent)]
-    File(#[from] SessionFileError),
-    /// The session file is malformed.
-    #[error("{} is malformed; log in again", .0.display())]
-    SessionMalformed(PathBuf),
-    /// A setting is missing or invalid.
-    #[error("{0}")]
-    Invalid(String),
-}
-
-impl SettingsError {
-    /// Adds the option or variable that names the file.
-    fn of(self, origin: &str) -> Self {
-        Self::Invalid(format!("{origin}: {self}"))
-    }
-}
 
 /// The largest configurable number of retries.
 const RETRIES_MAX: u32 = 20;

@@ -16,12 +16,13 @@ use rustls::{
 use zeroize::Zeroizing;
 
 use super::{
-    RETRIES_MAX, SettingsError,
-    environment::{Environment, TokenSource, access_token},
+    RETRIES_MAX,
+    environment::{Environment, access_token},
     files::{Directory, OutputFormat, SETTINGS_FILE, SettingsFile, StoredSession},
 };
 use crate::{
-    Client, ClientBuilder, Grant, LoginOptions, Tokens, client::address, new_file::SessionFileError,
+    Client, ClientBuilder, Grant, LoginOptions, Tokens, client::address,
+    command_error::CommandError, new_file::SessionFileError,
 };
 
 // The arguments that all commands have.
@@ -68,8 +69,10 @@ pub(crate) struct Settings {
     pub(crate) login_options: LoginOptions,
     /// The tokens of the token file, of the environment, or of the session if it is for this server.
     pub(crate) tokens: Option<Tokens>,
-    /// The source of the token, or `None` if a login issued it.
-    pub(crate) token_source: Option<TokenSource>,
+    /// The file or variable that contains the token, or `None` if a login issued it.
+    pub(crate) token_source: Option<String>,
+    /// Whether an argument names a token file.
+    pub(crate) has_token_file: bool,
     /// The session, if it is for this server.
     pub(crate) session: Option<StoredSession>,
     /// The path of the session file, if it is malformed. A login replaces it, and a logout deletes it.
@@ -80,9 +83,9 @@ pub(crate) struct Settings {
 
 impl Settings {
     /// Combines arguments, environment, session and file.
-    pub(crate) fn gather(arguments: Arguments) -> Result<Self, SettingsError> {
+    pub(crate) fn gather(arguments: Arguments) -> Result<Self, CommandError> {
         let directory = Directory::of_environment().ok_or_else(|| {
-            SettingsError::Invalid(
+            CommandError::Other(
                 "the platform has no settings folder; set KEYWRIGHT_CLIENT_DIRECTORY".to_owned(),
             )
         })?;
@@ -94,11 +97,11 @@ impl Settings {
         arguments: Arguments,
         environment: &Environment,
         directory: Directory,
-    ) -> Result<Self, SettingsError> {
+    ) -> Result<Self, CommandError> {
         let file = SettingsFile::read(&directory)?;
         let (stored, malformed_session) = match StoredSession::read(&directory) {
             Ok(stored) => (stored, None),
-            Err(SettingsError::SessionMalformed(path)) => (None, Some(path)),
+            Err(CommandError::SessionMalformed(path)) => (None, Some(path)),
             Err(refused) => return Err(refused),
         };
         let login_options = login_options(environment, &file);
@@ -109,7 +112,6 @@ impl Settings {
         let session =
             stored.filter(|stored| named.as_ref().is_none_or(|named| *named == stored.server));
         let of_session = session.as_ref();
-
         let of_login = of_session.map(|session| session.ca_cert.clone());
         let (ca_cert, ca_cert_origin) = first_of([
             (arguments.ca_cert, "--ca-cert"),
@@ -155,6 +157,7 @@ impl Settings {
             login_options,
             tokens,
             token_source,
+            has_token_file: arguments.token_file.is_some(),
             session,
             malformed_session,
             directory,
@@ -162,20 +165,20 @@ impl Settings {
     }
 
     /// Returns a configured client without an identity other than the client certificate.
-    pub(crate) fn anonymous_client(&self) -> Result<ClientBuilder, SettingsError> {
+    pub(crate) fn anonymous_client(&self) -> Result<ClientBuilder, CommandError> {
         let server = self.server.as_deref().ok_or_else(|| {
             let message = "no server is set; log in, or set --server or KEYWRIGHT_CLIENT_SERVER";
-            SettingsError::Invalid(message.to_owned())
+            CommandError::Other(message.to_owned())
         })?;
         let mut builder = Client::builder(server);
         for path in &self.ca_cert {
             let pem = read_authorities(path);
-            let pem = pem.map_err(|cause| cause.of(self.ca_cert_origin))?;
+            let pem = pem.map_err(|cause| of_origin(self.ca_cert_origin, &cause))?;
             builder = builder.trusting_only(pem.to_vec());
         }
         if let Some((cert, key)) = &self.client_certificate {
             let pems = read_client_certificate(cert, key);
-            let [cert, key] = pems.map_err(|cause| cause.of(self.certificate_origin))?;
+            let [cert, key] = pems.map_err(|cause| of_origin(self.certificate_origin, &cause))?;
             builder = builder.client_certificate(&cert, &key);
         }
         if let Some(retries_max) = self.retries_max {
@@ -195,6 +198,11 @@ impl Settings {
     }
 }
 
+/// Adds the option or variable that names the file.
+fn of_origin(origin: &str, cause: &CommandError) -> CommandError {
+    CommandError::Other(format!("{origin}: {cause}"))
+}
+
 fn first_of<Origin: Default, const COUNT: usize>(
     lists: [(Vec<PathBuf>, Origin); COUNT],
 ) -> (Vec<PathBuf>, Origin) {
@@ -207,10 +215,9 @@ fn first_of<Origin: Default, const COUNT: usize>(
 fn pair<One, Other>(
     both: (Option<One>, Option<Other>),
     names: (&'static str, &'static str),
-) -> Result<Option<(One, Other)>, SettingsError> {
-    let incomplete = |missing, given| {
-        SettingsError::Invalid(format!("missing {missing}, which {given} requires"))
-    };
+) -> Result<Option<(One, Other)>, CommandError> {
+    let incomplete =
+        |missing, given| CommandError::Other(format!("missing {missing}, which {given} requires"));
     match both {
         (Some(one), Some(other)) => Ok(Some((one, other))),
         (None, None) => Ok(None),
@@ -219,34 +226,34 @@ fn pair<One, Other>(
     }
 }
 
-fn output(environment: &Environment) -> Result<Option<OutputFormat>, SettingsError> {
+fn output(environment: &Environment) -> Result<Option<OutputFormat>, CommandError> {
     let output = environment.text("OUTPUT");
     let output = output.map(|text| OutputFormat::from_str(&text, true));
     output.transpose().map_err(|_| {
         let message = "environment variable KEYWRIGHT_CLIENT_OUTPUT must be json, yaml or table";
-        SettingsError::Invalid(message.to_owned())
+        CommandError::Other(message.to_owned())
     })
 }
 
-fn retries(environment: &Environment) -> Result<Option<u32>, SettingsError> {
+fn retries(environment: &Environment) -> Result<Option<u32>, CommandError> {
     let Some(text) = environment.text("RETRIES") else {
         return Ok(None);
     };
     match text.parse() {
         Ok(count @ 0..=RETRIES_MAX) => Ok(Some(count)),
-        _ => Err(SettingsError::Invalid(
+        _ => Err(CommandError::Other(
             "environment variable KEYWRIGHT_CLIENT_RETRIES must be a whole number from 0 to 20"
                 .to_owned(),
         )),
     }
 }
 
-fn read_certificates(path: &PathBuf) -> Result<Zeroizing<Vec<u8>>, SettingsError> {
+fn read_certificates(path: &PathBuf) -> Result<Zeroizing<Vec<u8>>, CommandError> {
     read_pem(path, "-----BEGIN CERTIFICATE-----", "certificate")
 }
 
 /// Returns the grant of the client in the environment.
-fn grant(environment: &Environment) -> Result<Option<Grant>, SettingsError> {
+fn grant(environment: &Environment) -> Result<Option<Grant>, CommandError> {
     let client = (environment.text("ID"), environment.secret("SECRET"));
     let client = pair(client, ("KEYWRIGHT_CLIENT_ID", "KEYWRIGHT_CLIENT_SECRET"))?;
     Ok(client.map(|(client_id, secret)| Grant::ClientCredentials {
@@ -256,7 +263,7 @@ fn grant(environment: &Environment) -> Result<Option<Grant>, SettingsError> {
 }
 
 /// Reads certificates of CAs, and checks that TLS can use them.
-fn read_authorities(path: &PathBuf) -> Result<Zeroizing<Vec<u8>>, SettingsError> {
+fn read_authorities(path: &PathBuf) -> Result<Zeroizing<Vec<u8>>, CommandError> {
     let pem = read_certificates(path)?;
     for (index, certificate) in CertificateDer::pem_slice_iter(&pem).enumerate() {
         let is_usable = certificate.is_ok_and(|der| RootCertStore::empty().add(der).is_ok());
@@ -272,7 +279,7 @@ fn read_authorities(path: &PathBuf) -> Result<Zeroizing<Vec<u8>>, SettingsError>
 fn read_client_certificate(
     cert: &PathBuf,
     key: &PathBuf,
-) -> Result<[Zeroizing<Vec<u8>>; 2], SettingsError> {
+) -> Result<[Zeroizing<Vec<u8>>; 2], CommandError> {
     let pems = [read_certificates(cert)?, read_key(key)?];
     let [chain, keys] = &pems;
     let chain = CertificateDer::pem_slice_iter(chain).collect::<Result<Vec<_>, _>>();
@@ -302,15 +309,15 @@ fn read_client_certificate(
     }
 }
 
-fn invalid(path: &Path, reason: &str) -> SettingsError {
-    SettingsError::Invalid(format!("{}: {reason}", path.display()))
+fn invalid(path: &Path, reason: &str) -> CommandError {
+    CommandError::Other(format!("{}: {reason}", path.display()))
 }
 
-fn read_key(path: &PathBuf) -> Result<Zeroizing<Vec<u8>>, SettingsError> {
+fn read_key(path: &PathBuf) -> Result<Zeroizing<Vec<u8>>, CommandError> {
     let pem = read_pem(path, "PRIVATE KEY-----", "private key")?;
     let marks = ["BEGIN ENCRYPTED PRIVATE KEY", "Proc-Type: 4,ENCRYPTED"];
     if marks.iter().any(|mark| contains(&pem, mark)) {
-        return Err(SettingsError::Invalid(format!(
+        return Err(CommandError::Other(format!(
             "the private key in {} is encrypted; store it without a passphrase",
             path.display()
         )));
@@ -318,7 +325,7 @@ fn read_key(path: &PathBuf) -> Result<Zeroizing<Vec<u8>>, SettingsError> {
     Ok(pem)
 }
 
-fn read_pem(path: &PathBuf, mark: &str, kind: &str) -> Result<Zeroizing<Vec<u8>>, SettingsError> {
+fn read_pem(path: &PathBuf, mark: &str, kind: &str) -> Result<Zeroizing<Vec<u8>>, CommandError> {
     let failed = |cause| SessionFileError::new(path, "read", cause);
     let file = File::open(path).map_err(failed)?;
     let mut pem = Zeroizing::new(Vec::new());
@@ -328,7 +335,7 @@ fn read_pem(path: &PathBuf, mark: &str, kind: &str) -> Result<Zeroizing<Vec<u8>>
         return Err(invalid(path, &reason));
     }
     if !contains(&pem, mark) {
-        return Err(SettingsError::Invalid(format!(
+        return Err(CommandError::Other(format!(
             "{} contains no PEM {kind}",
             path.display()
         )));
@@ -393,7 +400,7 @@ mod tests {
         folder: &TempDir,
         arguments: Arguments,
         variables: &[(&str, &str)],
-    ) -> Result<Settings, SettingsError> {
+    ) -> Result<Settings, CommandError> {
         let variables = variables.iter().map(|(name, value)| {
             let name = format!("KEYWRIGHT_CLIENT_{name}");
             (name.into(), value.into())
