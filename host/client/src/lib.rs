@@ -65,3 +65,4 @@ pub use input::json_object;
 pub use keywright_json::JsonError;
 pub use output::{printable, printable_json};
 pub use secret::{Secret, SecretJson};
+pub use transfer::progress_bar;

@@ -121,15 +121,33 @@ pub(crate) fn credentials(count: usize) -> String {
     }
 }
 
-/// Reports counts: `Deleted 3 credentials, 1 failed.` Omits the other counts that are 0.
-pub(crate) fn note_counts(done: &str, count: usize, failed: usize, others: &[(&str, usize)]) {
-    let mut text = format!("{done} {}, {failed} failed", credentials(count));
-    for (label, count) in others.iter().filter(|(_, count)| *count > 0) {
+/// Reports counts: `Deleted 3 credentials, 1 failed.` Omits the other counts that are 0, except [`FAILED`].
+pub(crate) fn note_counts(done: &str, count: usize, others: &[(&str, usize)]) {
+    let mut text = format!("{done} {}", credentials(count));
+    for (label, count) in others.iter().filter(|count| is_shown(count)) {
         // Writing to a string does not fail.
         let _ = write!(text, ", {count} {label}");
     }
     note(&format!("{text}."));
 }
+
+/// Returns a table of the counts that [`note_counts`] reports.
+pub(crate) fn table_of_counts(done: &str, count: usize, others: &[(&str, usize)]) -> Table {
+    let shown = others.iter().filter(|count| is_shown(count));
+    let counts = [(done, count)].into_iter().chain(shown.copied());
+    Table::Fields(
+        counts
+            .map(|(label, count)| field(label, count.to_string()))
+            .collect(),
+    )
+}
+
+fn is_shown((label, count): &(&str, usize)) -> bool {
+    *count > 0 || *label == FAILED
+}
+
+/// The label of the number of failures.
+pub(crate) const FAILED: &str = "failed";
 
 /// The layout of data in table format.
 #[derive(Clone, Debug, PartialEq, Eq)]

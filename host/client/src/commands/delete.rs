@@ -152,10 +152,11 @@ impl Drop for Tally {
         let failed = self.failed + self.absent.len();
         let attempted = self.deleted + self.already_deleted + failed;
         let others = [
+            (output::FAILED, failed),
             ("already deleted", self.already_deleted),
             ("not attempted", self.total.saturating_sub(attempted)),
         ];
-        output::note_counts("Deleted", self.deleted, failed, &others);
+        output::note_counts("Deleted", self.deleted, &others);
     }
 }
 

@@ -11,7 +11,7 @@ use super::run::{CommandError, Completion, Context, Run, help};
 use crate::{
     Client, Error, input,
     new_file::NewFile,
-    output::{self, Table, field},
+    output,
     session::OutputFormat,
     transfer::{
         Authorities, BackgroundWriter, EntryWriter, Format, Losses, Node, Read, Signer,
@@ -64,8 +64,10 @@ impl Run for Export {
         let summary = self.export(&client, format).await?;
         let is_whole = summary.failed == 0;
         match self.file {
-            Some(_) => context.output.show(&summary, || summary.table())?,
-            None => summary.report(),
+            Some(_) => context.output.show(&summary, || {
+                output::table_of_counts("exported", summary.exported, &summary.others())
+            })?,
+            None => output::note_counts("Exported", summary.exported, &summary.others()),
         }
         Ok(Completion::full_if(is_whole))
     }
@@ -102,7 +104,7 @@ impl Export {
         let losses = Losses::default();
         let mut reading = Reading {
             keep_going: self.keep_going,
-            progress: progress_bar("exported", names.len()),
+            progress: progress_bar("exported", names.len() as u64),
             losses: &losses,
             absent: Vec::new(),
             summary: Summary::default(),
@@ -140,16 +142,12 @@ struct Reading<'a> {
 impl Reading<'_> {
     /// Returns the entry to write for a credential, if any.
     fn handle(&mut self, read: Read) -> Result<Option<Node>, CommandError> {
-        let Read {
-            name,
-            stored,
-            started,
-        } = read;
+        let name = read.name;
         self.progress.inc(1);
-        if stored.is_ok() {
+        if read.stored.is_ok() {
             self.losses.responded();
         }
-        match stored {
+        match read.stored {
             Ok(Some(stored)) => {
                 self.summary.exported += 1;
                 if let Some(signer) = stored.unnamed_signer {
@@ -162,7 +160,7 @@ impl Reading<'_> {
                 self.absent.push(name);
                 Ok(None)
             }
-            Err(error) if self.losses.aborts_run(started, &error) || !self.keep_going => {
+            Err(error) if self.losses.aborts_run(read.started, &error) || !self.keep_going => {
                 self.note(&format!("could not read {name}; exported nothing"));
                 Err(error.into())
             }
@@ -233,33 +231,16 @@ struct Summary {
 }
 
 impl Summary {
-    fn report(&self) {
-        let others = [
+    /// Returns the counts other than `exported`.
+    fn others(&self) -> [(&'static str, usize); 3] {
+        [
+            (output::FAILED, self.failed),
             (
                 "deleted or hidden during the export",
                 self.deleted_meanwhile,
             ),
             ("without ca_name", self.without_ca_name),
-        ];
-        output::note_counts("Exported", self.exported, self.failed, &others);
-    }
-
-    fn table(&self) -> Table {
-        let counts = [
-            ("exported", self.exported, true),
-            ("failed", self.failed, true),
-            (
-                "deleted or hidden during export",
-                self.deleted_meanwhile,
-                false,
-            ),
-            ("without ca_name", self.without_ca_name, false),
-        ];
-        let shown = counts
-            .into_iter()
-            .filter(|(_, count, is_shown)| *is_shown || *count > 0);
-        let fields = shown.map(|(name, count, _)| field(name, count.to_string()));
-        Table::Fields(fields.collect())
+        ]
     }
 }
 

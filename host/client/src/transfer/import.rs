@@ -15,7 +15,7 @@ use super::{
     report::Report,
     stored::{Authorities, StoredCredential},
 };
-use crate::{Client, Error, SetCredential, command_error::CommandError};
+use crate::{Client, Error, command_error::CommandError};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
@@ -159,13 +159,9 @@ impl Importer<'_> {
         let entry = match read {
             Ok(entry) => entry,
             Err(refused) => {
-                let EntryError {
-                    position,
-                    name,
-                    reason,
-                } = refused;
+                let position = refused.position;
                 if !self.order.mark_done(position.entry) {
-                    self.report.failed(position, name, reason);
+                    self.report.failed(position, refused.name, refused.reason);
                 }
                 return Ok(());
             }
@@ -217,18 +213,13 @@ impl Importer<'_> {
         let Some(attempt) = self.attempts.join_next().await else {
             return Ok(false);
         };
-        let Attempt {
-            name_hash,
-            name,
-            position,
-            started,
-            result,
-        } = attempt?;
-        self.names_in_progress.remove(&name_hash);
-        if !matches!(result, Err(CommandError::Client(_))) {
+        let attempt = attempt?;
+        self.names_in_progress.remove(&attempt.name_hash);
+        if !matches!(attempt.result, Err(CommandError::Client(_))) {
             self.losses.responded();
         }
-        match result {
+        let (name, position) = (attempt.name, attempt.position);
+        match attempt.result {
             Ok(success) => {
                 if let Some(reason) = success.provenance_refused {
                     self.report.provenance_refused(position, &name, &reason);
@@ -243,7 +234,7 @@ impl Importer<'_> {
                 let reason = error.to_string();
                 self.report.failed(position, Some(name), reason);
                 if let CommandError::Client(cause) = &error
-                    && self.losses.aborts_run(started, cause)
+                    && self.losses.aborts_run(attempt.started, cause)
                 {
                     return Err(error);
                 }
@@ -321,13 +312,9 @@ impl Task {
 
     /// Checks the entry against the credentials on the server.
     async fn check(&self) -> Result<(), CommandError> {
-        let SetCredential {
-            name,
-            credential_type: own_type,
-            ..
-        } = &self.entry.credential;
-        if let Some(credential_type) = self.type_of(name).await?
-            && credential_type != *own_type
+        let credential = &self.entry.credential;
+        if let Some(credential_type) = self.type_of(&credential.name).await?
+            && credential_type != credential.credential_type
         {
             return Err(CommandError::Other(format!(
                 "a credential of type {credential_type} with this name exists"

@@ -31,6 +31,7 @@ pub(crate) use background_writer::BackgroundWriter;
 pub(crate) use entry::Format;
 pub(crate) use import::{Plan, import, scan};
 pub(crate) use node::Node;
-pub(crate) use report::{Report, progress_bar};
+pub(crate) use report::Report;
+pub use report::progress_bar;
 pub(crate) use stored::{Authorities, Read, Signer, names_below, read_all};
 pub(crate) use write::{EntryWriter, yaml};

@@ -1,25 +1,26 @@
 //! The progress bar of a transfer, and the report of an import.
 
 use std::{
-    fmt::Write,
     io::{self, IsTerminal},
+    mem,
     time::Duration,
 };
 
-use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use serde::Serialize;
 
 use super::entry::Position;
-use crate::output::{self, Table, field};
+use crate::output::{self, Table};
 
 /// Starts a progress bar with this label. It is hidden unless standard error is a terminal, and leaves its last state when dropped.
-pub(crate) fn progress_bar(label: &'static str, total: usize) -> ProgressBar {
+#[must_use]
+pub fn progress_bar(label: &'static str, total: u64) -> ProgressBar {
     if !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
+        return ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
     }
     let style = ProgressStyle::with_template(TEMPLATE);
     let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
-    let bar = ProgressBar::new(u64::try_from(total).unwrap_or(u64::MAX))
+    let bar = ProgressBar::new(total)
         .with_style(style)
         .with_message(label)
         .with_finish(ProgressFinish::Abandon);
@@ -29,9 +30,8 @@ pub(crate) fn progress_bar(label: &'static str, total: usize) -> ProgressBar {
 
 /// The running report of an import. Prints each failure immediately. If dropped before [`Report::finish`], prints the counts.
 pub(crate) struct Report {
-    /// `None` once finished.
-    summary: Option<Summary>,
-    total: usize,
+    summary: Summary,
+    is_finished: bool,
     progress: ProgressBar,
 }
 
@@ -65,22 +65,25 @@ impl Report {
     pub(crate) fn begin(total: usize, is_dry_run: bool) -> Self {
         let label = if is_dry_run { "checked" } else { "imported" };
         Self {
-            summary: Some(Summary {
+            summary: Summary {
                 dry_run: is_dry_run,
+                not_tried: total,
                 ..Summary::default()
-            }),
-            total,
-            progress: progress_bar(label, total),
+            },
+            is_finished: false,
+            progress: progress_bar(label, total as u64),
         }
     }
 
     /// Counts an entry that was set or, in a dry run, would be set.
     pub(crate) fn set(&mut self) {
-        self.count(|summary| summary.set += 1);
+        self.summary.set += 1;
+        self.advance();
     }
 
     pub(crate) fn unchanged(&mut self) {
-        self.count(|summary| summary.unchanged += 1);
+        self.summary.unchanged += 1;
+        self.advance();
     }
 
     /// Counts and prints an entry whose provenance was refused. The entry is also counted as set or unchanged.
@@ -91,9 +94,7 @@ impl Report {
                 "warning: {name} ({position}): imported without generated_by and parameters: {reason}"
             ));
         });
-        if let Some(summary) = &mut self.summary {
-            summary.without_provenance += 1;
-        }
+        self.summary.without_provenance += 1;
     }
 
     /// Counts and prints a failure.
@@ -101,83 +102,55 @@ impl Report {
         let shown = name.as_deref().map_or("unnamed credential", shortened);
         self.progress
             .suspend(|| output::note(&format!("failed: {shown} ({position}): {reason}")));
-        self.count(|summary| {
-            summary.failed += 1;
-            if summary.failures.len() < FAILURES_LISTED_MAX {
-                summary.failures.push(FailedEntry {
-                    name: name.map(|name| shortened(&name).to_owned()),
-                    entry: position.entry,
-                    line: position.line,
-                    reason,
-                });
-            }
-        });
+        self.summary.failed += 1;
+        if self.summary.failures.len() < FAILURES_LISTED_MAX {
+            self.summary.failures.push(FailedEntry {
+                name: name.map(|name| shortened(&name).to_owned()),
+                entry: position.entry,
+                line: position.line,
+                reason,
+            });
+        }
+        self.advance();
     }
 
     pub(crate) fn finish(mut self) -> Summary {
-        self.end().unwrap_or_default()
+        self.is_finished = true;
+        mem::take(&mut self.summary)
     }
 
-    fn count(&mut self, count: impl FnOnce(&mut Summary)) {
-        if let Some(summary) = &mut self.summary {
-            count(summary);
-        }
+    fn advance(&mut self) {
+        self.summary.not_tried = self.summary.not_tried.saturating_sub(1);
         self.progress.inc(1);
-    }
-
-    fn end(&mut self) -> Option<Summary> {
-        let mut summary = self.summary.take()?;
-        let tried = summary.set + summary.unchanged + summary.failed;
-        summary.not_tried = self.total.saturating_sub(tried);
-        Some(summary)
     }
 }
 
 impl Drop for Report {
     fn drop(&mut self) {
-        if let Some(summary) = self.end() {
-            let counts = summary.sentence();
-            self.progress.suspend(|| output::note(&counts));
+        if !self.is_finished {
+            let Summary { dry_run, set, .. } = self.summary;
+            let done = if dry_run { "Would set" } else { "Set" };
+            let others = self.summary.others();
+            self.progress
+                .suspend(|| output::note_counts(done, set, &others));
         }
     }
 }
 
 impl Summary {
-    fn sentence(&self) -> String {
-        let verb = if self.dry_run { "Would set" } else { "Set" };
-        let mut sentence = format!("{verb} {}", output::credentials(self.set));
-        for (name, count) in self.counts().skip(1) {
-            // Writing to a string does not fail.
-            let _ = write!(sentence, ", {count} {name}");
-        }
-        sentence.push('.');
-        sentence
-    }
-
-    fn counts(&self) -> impl Iterator<Item = (&'static str, usize)> {
-        let set = if self.dry_run { "would be set" } else { "set" };
-        let counts = [
-            (set, self.set, true),
-            ("unchanged", self.unchanged, self.unchanged > 0),
-            ("failed", self.failed, true),
-            ("not attempted", self.not_tried, self.not_tried > 0),
-            (
-                "without provenance",
-                self.without_provenance,
-                self.without_provenance > 0,
-            ),
-        ];
-        let shown = counts.into_iter().filter(|(_, _, is_shown)| *is_shown);
-        shown.map(|(name, count, _)| (name, count))
+    /// Returns the counts other than `set`.
+    fn others(&self) -> [(&'static str, usize); 4] {
+        [
+            ("unchanged", self.unchanged),
+            (output::FAILED, self.failed),
+            ("not attempted", self.not_tried),
+            ("without provenance", self.without_provenance),
+        ]
     }
 
     pub(crate) fn table(&self) -> Table {
-        let fields = self.counts();
-        Table::Fields(
-            fields
-                .map(|(name, count)| field(name, count.to_string()))
-                .collect(),
-        )
+        let set = if self.dry_run { "would be set" } else { "set" };
+        output::table_of_counts(set, self.set, &self.others())
     }
 }
 

@@ -7,7 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
+use keywright_client::progress_bar;
 
 use crate::started::StartupError;
 
@@ -72,14 +73,19 @@ struct Lines {
 impl Progress {
     /// Starts to show how many of `total` items are done. `what` names the items, as in `versions checked`.
     pub(super) fn start(what: &'static str, total: u64, is_quiet: bool) -> Self {
-        let is_terminal = io::stderr().is_terminal();
+        let bar = if is_quiet {
+            ProgressBar::hidden()
+        } else {
+            progress_bar(what, total)
+        };
         let lines = Lines {
             what,
             written_at: Instant::now(),
         };
+        let has_lines = !is_quiet && !io::stderr().is_terminal();
         Self {
-            bar: bar(what, total, is_terminal && !is_quiet),
-            lines: (!is_terminal && !is_quiet).then_some(lines),
+            bar,
+            lines: has_lines.then_some(lines),
         }
     }
 
@@ -152,19 +158,6 @@ impl Write for AboveProgress {
         io::stderr().flush()
     }
 }
-
-fn bar(what: &'static str, total: u64, is_visible: bool) -> ProgressBar {
-    if !is_visible {
-        return ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
-    }
-    let style = ProgressStyle::with_template(TEMPLATE);
-    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
-    let bar = ProgressBar::new(total).with_style(style).with_message(what);
-    bar.enable_steady_tick(TICK);
-    bar
-}
-
-const TEMPLATE: &str = "{msg} {wide_bar} {human_pos} of {human_len}, {per_sec}, {eta} left";
 
 const SPINNER_TEMPLATE: &str = "{spinner} {wide_msg} {elapsed}";
 
