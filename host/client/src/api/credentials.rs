@@ -284,8 +284,8 @@ impl Client {
 
     /// Deletes a credential with all its versions.
     pub async fn delete_credential(&self, name: &str) -> Result<(), Error> {
-        self.execute_without_result(&Call::new(Method::DELETE, DATA).query("name", name))
-            .await
+        let call = Call::new(Method::DELETE, DATA).query("name", name);
+        self.send(&call).await.map(drop)
     }
 
     /// Generates a credential, or returns the existing version: see [`GenerateMode`].

@@ -220,13 +220,8 @@ impl RequestError {
     }
 
     fn message(&self) -> String {
-        let Self {
-            status,
-            error,
-            description,
-        } = self;
-        match (error.as_str(), description) {
-            ("", _) => format!("the server responded with status {status}"),
+        match (self.error.as_str(), &self.description) {
+            ("", _) => format!("the server responded with status {}", self.status),
             (error, Some(description)) => format!("{description} ({error})"),
             (error, None) => error.to_owned(),
         }

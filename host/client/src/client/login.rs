@@ -263,8 +263,11 @@ async fn revoke(
         Revocation::ByTokenId(url) => {
             let id = tokens.id().ok_or(Error::TokenWithoutId)?;
             let url = format!("{url}/{id}");
-            let send = || provider.transport.delete(&url, &tokens.access_token);
-            provider.send(send).await
+            let request = || {
+                let request = provider.transport.http.delete(&url);
+                request.bearer_auth(tokens.access_token.expose())
+            };
+            provider.send(&url, request).await
         }
         Revocation::ByToken(url) => {
             let client = match grant {

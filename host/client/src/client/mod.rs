@@ -64,7 +64,7 @@ impl Client {
     /// Returns the server's address without a trailing slash.
     #[must_use]
     pub fn server(&self) -> &str {
-        self.shared.transport.server()
+        &self.shared.transport.server
     }
 
     /// Returns the address of the server's identity provider, which gets the secrets of a login. The server chooses it.
@@ -92,12 +92,8 @@ impl Client {
             .map_err(Error::ResponseMalformed)
     }
 
-    /// Sends a request and ignores the body of the response.
-    pub(crate) async fn execute_without_result(&self, call: &Call) -> Result<(), Error> {
-        self.send(call).await.map(|_| ())
-    }
-
-    async fn send(&self, call: &Call) -> Result<Response, Error> {
+    /// Sends a request and returns the successful response.
+    pub(crate) async fn send(&self, call: &Call) -> Result<Response, Error> {
         send_with_retries(call, &self.shared.waits, || self.send_once(call)).await
     }
 
@@ -118,7 +114,7 @@ impl Client {
         {
             return Err(Error::TokenInvalid {
                 origin: origin.clone(),
-                server: transport.server().to_owned(),
+                server: transport.server.clone(),
             });
         }
         let is_expired = Response::reports_expired_token;
@@ -274,7 +270,10 @@ impl ClientBuilder {
             .build()
             .map_err(|cause| Error::Configuration(build_error(&cause)))?;
         let shared = Shared {
-            transport: Transport::new(http, &self.server)?,
+            transport: Transport {
+                http,
+                server: address(&self.server)?,
+            },
             login: self.login,
             waits: self.waits,
             login_options: self.login_options,

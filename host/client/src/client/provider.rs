@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use reqwest::Method;
+use reqwest::{Method, RequestBuilder};
 use serde::Deserialize;
 use tokio::time::{Instant, sleep};
 
@@ -11,7 +11,7 @@ use super::{
     discovery::{Document, Endpoints, SecretMethod, document_urls, page_url},
     error::{Error, Loss, RequestError},
     grant::{LoginOptions, OnUserAction, TOKEN_BYTES_MAX, Tokens, UserAction, is_access_token},
-    transport::{Call, Response, Transport, address, send_with_retries},
+    transport::{Call, Response, Transport, address, receive_from_provider, send_with_retries},
     waits::Waits,
 };
 use crate::Secret;
@@ -41,7 +41,8 @@ impl IdentityProvider<'_> {
                 url: document_url.clone(),
                 reason,
             };
-            let response = match self.send(|| self.transport.get(&document_url)).await {
+            let request = || self.transport.http.get(&document_url);
+            let response = match self.send(&document_url, request).await {
                 Ok(response) => response,
                 Err(Error::LoginRefused(refusal)) if refusal.status == NOT_FOUND => continue,
                 Err(Error::LoginRefused(refusal)) => {
@@ -111,7 +112,7 @@ impl IdentityProvider<'_> {
                 form.push(("client_secret", ""));
             }
             return self
-                .send(|| self.transport.post_form(url, &form, None))
+                .send(url, || self.transport.form(url, &form, None))
                 .await;
         };
         let mut refused = Error::ProviderMalformed {
@@ -122,13 +123,13 @@ impl IdentityProvider<'_> {
             let response = match method {
                 SecretMethod::Basic => {
                     let basic = Some((client.id, secret));
-                    self.send(|| self.transport.post_form(url, form, basic))
+                    self.send(url, || self.transport.form(url, form, basic))
                         .await
                 }
                 SecretMethod::Post => {
                     let own = [("client_id", client.id), ("client_secret", secret.expose())];
                     let form = [form, &own].concat();
-                    self.send(|| self.transport.post_form(url, &form, None))
+                    self.send(url, || self.transport.form(url, &form, None))
                         .await
                 }
             };
@@ -221,7 +222,7 @@ impl IdentityProvider<'_> {
         let call = Call::new(Method::GET, "/info");
         let send = || async { Ok(self.transport.send(&call, None).await) };
         let other_server = |cause| Error::OtherServer {
-            server: self.transport.server().to_owned(),
+            server: self.transport.server.clone(),
             cause: Box::new(cause),
         };
         let response = match send_with_retries(&call, self.waits, send).await {
@@ -239,17 +240,18 @@ impl IdentityProvider<'_> {
         address(&info.auth_server.url)
     }
 
-    /// Sends a request and returns the provider's response if it succeeds.
+    /// Sends a request to this address and returns the provider's response if it succeeds.
     ///
     /// Retries 5xx responses and connection failures other than [`Loss::Lasting`] a limited number of times. Retries are safe: a
     /// repeated login returns another token, and a repeated revocation changes nothing.
-    pub(super) async fn send<Sent: Future<Output = Result<Response, Error>>>(
+    pub(super) async fn send(
         &self,
-        send: impl Fn() -> Sent,
+        url: &str,
+        request: impl Fn() -> RequestBuilder,
     ) -> Result<Response, Error> {
         let mut retries = 0;
         loop {
-            let (error, retry_after) = match send().await {
+            let (error, retry_after) = match receive_from_provider(request(), url).await {
                 Ok(response) if response.is_success() => return Ok(response),
                 Ok(response) if response.status >= 500 => {
                     let retry_after = response.retry_after;

@@ -8,7 +8,7 @@ use std::{
 
 use form_urlencoded::byte_serialize;
 use reqwest::{
-    Method, StatusCode, Url,
+    Method, RequestBuilder, StatusCode, Url,
     header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER},
 };
 use rustls::{CertificateError, InvalidMessage};
@@ -77,29 +77,19 @@ impl Call {
 
 /// The connections to a server and its identity provider.
 pub(super) struct Transport {
-    http: reqwest::Client,
-    server: String,
+    pub(super) http: reqwest::Client,
+    /// The server's address without a trailing slash.
+    pub(super) server: String,
 }
 
 /// A complete response.
-pub(super) struct Response {
+pub(crate) struct Response {
     pub(super) status: u16,
     pub(super) retry_after: Option<Duration>,
     pub(super) body: Zeroizing<Vec<u8>>,
 }
 
 impl Transport {
-    /// Creates a transport to the server at this address.
-    pub(super) fn new(http: reqwest::Client, server: &str) -> Result<Self, Error> {
-        let server = address(server)?;
-        Ok(Self { http, server })
-    }
-
-    /// Returns the server's address without a trailing slash.
-    pub(super) fn server(&self) -> &str {
-        &self.server
-    }
-
     pub(super) async fn send(
         &self,
         call: &Call,
@@ -119,41 +109,27 @@ impl Transport {
         receive(request, &self.server, RESPONSE_BYTES_MAX).await
     }
 
-    /// Fetches a document from the identity provider.
-    pub(super) async fn get(&self, url: &str) -> Result<Response, Error> {
-        let request = self.http.get(url).header(ACCEPT, JSON);
-        receive_from_provider(request, url).await
-    }
-
-    /// Sends a form to the identity provider, with the client's id and secret, if any, in the `Authorization` header.
-    pub(super) async fn post_form(
+    /// Creates a request with a form to the identity provider, with the client's id and secret, if any, in the `Authorization` header.
+    pub(super) fn form(
         &self,
         url: &str,
         form: &[(&str, &str)],
         basic: Option<(&str, &Secret)>,
-    ) -> Result<Response, Error> {
+    ) -> RequestBuilder {
         let body = form_urlencoded::Serializer::new(String::new())
             .extend_pairs(form)
             .finish();
-        let mut request = self
+        let request = self
             .http
             .post(url)
-            .header(ACCEPT, JSON)
             .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
             .body(body);
-        if let Some((id, secret)) = basic {
-            // Both are encoded, so that an id can contain a colon (RFC 6749, section 2.3.1).
-            let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
-            request = request.basic_auth(encoded(id), Some(encoded(secret.expose())));
-        }
-        receive_from_provider(request, url).await
-    }
-
-    /// Sends a `DELETE` request to the identity provider.
-    pub(super) async fn delete(&self, url: &str, token: &Secret) -> Result<Response, Error> {
-        let request = self.http.request(Method::DELETE, url);
-        let request = request.bearer_auth(token.expose());
-        receive_from_provider(request, url).await
+        let Some((id, secret)) = basic else {
+            return request;
+        };
+        // Both are encoded, so that an id can contain a colon (RFC 6749, section 2.3.1).
+        let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
+        request.basic_auth(encoded(id), Some(encoded(secret.expose())))
     }
 }
 
@@ -233,16 +209,17 @@ pub(crate) fn address(text: &str) -> Result<String, Error> {
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
-async fn receive_from_provider(
-    request: reqwest::RequestBuilder,
+/// Sends a request to the identity provider, and receives the response.
+pub(super) async fn receive_from_provider(
+    request: RequestBuilder,
     url: &str,
 ) -> Result<Response, Error> {
-    let request = request.timeout(PROVIDER_TIMEOUT);
+    let request = request.header(ACCEPT, JSON).timeout(PROVIDER_TIMEOUT);
     receive(request, url, PROVIDER_RESPONSE_BYTES_MAX).await
 }
 
 async fn receive(
-    request: reqwest::RequestBuilder,
+    request: RequestBuilder,
     server: &str,
     bytes_max: usize,
 ) -> Result<Response, Error> {
