@@ -148,11 +148,7 @@ enum Echo {
 async fn prompt(question: &str, echo: Echo) -> Result<Secret, CommandError> {
     let failed =
         |cause: io::Error| CommandError::Other(format!("prompting on the terminal: {cause}"));
-    let mut line_begun = LineBegun { is_ended: false };
-    let hidden = match echo {
-        Echo::Off => Some(Hidden::begin().map_err(failed)?),
-        Echo::On => None,
-    };
+    let mut prompt = Prompt::begin(echo).map_err(failed)?;
     let mut stderr = io::stderr();
     write!(stderr, "{question}: ")
         .and_then(|()| stderr.flush())
@@ -163,10 +159,9 @@ async fn prompt(question: &str, echo: Echo) -> Result<Secret, CommandError> {
         let _ = sender.send(first_line(io::stdin().lock()));
     });
     let line = receiver.await;
-    drop(hidden);
     // With echo, the terminal has already printed the newline.
-    line_begun.is_ended = echo == Echo::On;
-    drop(line_begun);
+    prompt.line_has_ended = echo == Echo::On;
+    drop(prompt);
     let line = line
         .map_err(|_| failed(io::ErrorKind::UnexpectedEof.into()))?
         .map_err(failed)?;
@@ -176,39 +171,39 @@ async fn prompt(question: &str, echo: Echo) -> Result<Secret, CommandError> {
     Ok(secret(&line))
 }
 
-/// A line on the terminal. Dropping it prints a newline unless `is_ended` is set.
-struct LineBegun {
-    is_ended: bool,
+/// A prompt on the terminal. Dropping it restores the echo, and prints a newline unless the line has ended.
+struct Prompt {
+    /// The state of the terminal to restore, if the echo is off.
+    before: Option<Termios>,
+    line_has_ended: bool,
 }
 
-impl Drop for LineBegun {
+impl Prompt {
+    fn begin(echo: Echo) -> io::Result<Self> {
+        let mut prompt = Self {
+            before: None,
+            line_has_ended: false,
+        };
+        if echo == Echo::Off {
+            let mut hidden = tcgetattr(io::stdin())?;
+            prompt.before = Some(hidden.clone());
+            hidden
+                .local_modes
+                .remove(LocalModes::ECHO | LocalModes::ECHONL);
+            tcsetattr(io::stdin(), OptionalActions::Flush, &hidden)?;
+        }
+        Ok(prompt)
+    }
+}
+
+impl Drop for Prompt {
     fn drop(&mut self) {
-        if !self.is_ended {
+        if let Some(before) = &self.before {
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
+        }
+        if !self.line_has_ended {
             let _ = writeln!(io::stderr());
         }
-    }
-}
-
-/// A terminal without echo. Dropping it restores the terminal.
-struct Hidden {
-    before: Termios,
-}
-
-impl Hidden {
-    fn begin() -> io::Result<Self> {
-        let before = tcgetattr(io::stdin())?;
-        let mut hidden = before.clone();
-        hidden
-            .local_modes
-            .remove(LocalModes::ECHO | LocalModes::ECHONL);
-        tcsetattr(io::stdin(), OptionalActions::Flush, &hidden)?;
-        Ok(Self { before })
-    }
-}
-
-impl Drop for Hidden {
-    fn drop(&mut self) {
-        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
     }
 }
 

@@ -86,7 +86,7 @@ pub(crate) fn write_whole(
     readers: Readers,
 ) -> Result<(), SessionFileError> {
     let write = || {
-        let new = NewFile::create(target, Force::NotOffered, readers)?;
+        let new = NewFile::create(target, true, Some("specify another path"), readers)?;
         let mut content = new.content.try_clone()?;
         content.write_all(bytes)?;
         if new.name.is_some() {
@@ -115,12 +115,8 @@ impl NewFile {
             resolve(target).map_err(refused)?;
             return Err(SessionFileError::IsLink(target.to_owned()));
         }
-        let force = if is_forced {
-            Force::Given
-        } else {
-            Force::Absent
-        };
-        Self::create(target, force, Readers::Owner).map_err(refused)
+        let remedy = (!is_forced).then_some("use --force to write to it");
+        Self::create(target, is_forced, remedy, Readers::Owner).map_err(refused)
     }
 
     /// Returns a handle for writing the content.
@@ -146,8 +142,13 @@ impl NewFile {
             .map_err(|cause| write_error(&target, cause))
     }
 
-    fn create(target: &Path, force: Force, readers: Readers) -> io::Result<Self> {
-        let may_replace = force != Force::Absent;
+    /// Creates a file. If `remedy` is set, refuses pipes, sockets and devices of other users, and suggests it.
+    fn create(
+        target: &Path,
+        may_replace: bool,
+        remedy: Option<&'static str>,
+        readers: Readers,
+    ) -> io::Result<Self> {
         let path = match resolve(target)? {
             Target::Existing(_) if !may_replace => return Err(ErrorKind::AlreadyExists.into()),
             // `begin` found no link, so the link was created afterwards.
@@ -156,10 +157,8 @@ impl NewFile {
             }
             Target::Existing(path) | Target::Absent(path) => path,
             Target::Stream(stream) => {
-                match force {
-                    Force::Given => {}
-                    Force::Absent => stream.check_owner("use --force to write to it")?,
-                    Force::NotOffered => stream.check_owner("specify another path")?,
+                if let Some(remedy) = remedy {
+                    stream.check_owner(remedy)?;
                 }
                 return Ok(Self {
                     content: stream.open_to_append()?,
@@ -190,15 +189,6 @@ impl NewFile {
         renamed.map_err(|refused| refused.error)?;
         File::open(folder_of(&self.target))?.sync_all()
     }
-}
-
-/// Whether the user passed `--force`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Force {
-    Absent,
-    Given,
-    /// The command has no such option, and replaces files.
-    NotOffered,
 }
 
 /// A target with symbolic links resolved.
@@ -280,12 +270,8 @@ impl Entry {
         if owner == ROOT || owner == geteuid().as_raw() || self.is_of_system()? {
             return Ok(());
         }
-        let foreign = ForeignError {
-            kind: self.kind(),
-            path: self.path.clone(),
-            owner,
-            remedy,
-        };
+        let (kind, path) = (self.kind(), self.path.display());
+        let foreign = format!("the {kind} {path} belongs to another user (id {owner}); {remedy}");
         Err(io::Error::new(ErrorKind::PermissionDenied, foreign))
     }
 
@@ -325,16 +311,6 @@ impl Entry {
             "device"
         }
     }
-}
-
-/// A link, pipe, socket or device of another user.
-#[derive(Debug, thiserror::Error)]
-#[error("the {kind} {} belongs to another user (id {owner}); {remedy}", path.display())]
-struct ForeignError {
-    kind: &'static str,
-    path: PathBuf,
-    owner: u32,
-    remedy: &'static str,
 }
 
 /// Returns whether the path is a symbolic link that another user could have created: not directly in `/dev`, and not below `/proc`.

@@ -60,25 +60,19 @@ impl Run for BulkRegenerate {
         } else {
             "REGENERATED"
         };
-        let names = result.regenerated_credentials.iter();
+        let names = &result.regenerated_credentials;
         let shown = Regenerated {
             result: &result,
             dry_run,
         };
-        let completion = context.show(&shown, || {
-            if names.len() == 0 {
-                return Table::Fields(Vec::new());
-            }
-            Table::Rows {
+        context.output.show(&shown, || match names.as_slice() {
+            [] => Table::Fields(Vec::new()),
+            names => Table::Rows {
                 heads: vec![head],
-                rows: names.map(|name| vec![name.clone()]).collect(),
-            }
+                rows: names.iter().map(|name| vec![name.clone()]).collect(),
+            },
         })?;
-        Ok(if failed.is_empty() {
-            completion
-        } else {
-            Completion::Partial
-        })
+        Ok(Completion::full_if(failed.is_empty()))
     }
 }
 

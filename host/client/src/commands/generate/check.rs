@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::{
     Client, Error, KnownType,
     command_error::CommandError,
-    commands::types::{find_type, is_true},
+    commands::types::{find_type, parameters as parameters_of},
 };
 
 /// Returns the description of a type, or `None` if the server describes no types, or not the parameters of this type. In that
@@ -83,15 +83,8 @@ pub(super) fn check(
     if violations.is_empty() {
         return Ok(());
     }
-    let known_names = known
-        .parameters
-        .get("properties")
-        .and_then(Value::as_object);
-    let names: Vec<&str> = known_names
-        .into_iter()
-        .flatten()
-        .filter(|(_, property)| !is_true(property, "readOnly"))
-        .map(|(name, _)| name.as_str())
+    let names: Vec<_> = parameters_of(&known.parameters)
+        .map(|(name, _)| name)
         .collect();
     Err(CommandError::Usage(format!(
         "{}\nparameters of type {}: {}",
