@@ -161,14 +161,19 @@ type SchemaChange = (String, &'static str, Effect);
 
 /// Returns the changes of parameters. Test requests determine the effects of most changes.
 fn parameters(old: &Value, new: &Value) -> Vec<SchemaChange> {
+    inputs("parameter", old, new, Effect::Breaks)
+}
+
+/// Returns the changes of parameters or settings. `of_refused` is the effect if the new schema refuses a removed property.
+fn inputs(kind: &str, old: &Value, new: &Value, of_refused: Effect) -> Vec<SchemaChange> {
     let is_closed = is_closed(new);
     let changes = properties(old, new).into_iter();
     let changes = changes.map(|(name, change)| {
         let effect = match change {
-            Change::Removed if is_closed => Effect::Breaks,
+            Change::Removed if is_closed => of_refused,
             _ => Effect::Compatible,
         };
-        (format!("parameter {name}"), change.into(), effect)
+        (format!("{kind} {name}"), change.into(), effect)
     });
     changes.collect()
 }
@@ -197,27 +202,21 @@ fn fields(old: &Value, new: &Value) -> Vec<SchemaChange> {
 
 /// Returns the changes of settings. A server refuses the new release if its settings violate the new schema.
 fn settings(old: &Value, new: &Value) -> Vec<SchemaChange> {
-    let part = |name: &str| format!("setting {name}");
-    let [was_closed, is_closed] = [old, new].map(is_closed);
-    let changes = properties(old, new).into_iter();
-    let changes = changes.map(|(name, change)| {
-        let effect = match change {
-            Change::Removed if is_closed => Effect::Changes,
-            _ => Effect::Compatible,
-        };
-        (part(&name), change.into(), effect)
-    });
-    let [old, new] = [old, new].map(required);
-    let required = new.difference(&old);
-    let required = required.map(|name| (part(name), "is now required", Effect::Changes));
-    let closed = (is_closed && !was_closed).then(|| {
+    let mut changes = inputs("setting", old, new, Effect::Changes);
+    let [was_required, required] = [old, new].map(required);
+    let added = required.difference(&was_required);
+    changes.extend(added.map(|name| {
         (
-            "settings".to_owned(),
-            "unknown keys are now refused",
+            format!("setting {name}"),
+            "is now required",
             Effect::Changes,
         )
-    });
-    changes.chain(required).chain(closed).collect()
+    }));
+    if is_closed(new) && !is_closed(old) {
+        let change = "unknown keys are now refused";
+        changes.push(("settings".to_owned(), change, Effect::Changes));
+    }
+    changes
 }
 
 /// Returns whether a schema allows only the properties that it lists.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use keywright_core::ports::{PluginCallError, PluginFaultError};
 use serde::{Deserialize, Serialize, de::Error as _};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{
     Check, PluginTestError, PluginUnderTest,
@@ -247,36 +247,31 @@ impl PluginUnderTest {
 /// Returns an error that a vector can expect.
 fn reported(failure: &PluginTestError) -> Option<Map<String, Value>> {
     let failure = match failure {
-        PluginTestError::Failed(failure) => failure,
         PluginTestError::Refused(refused) => {
             let is_misconfigured =
                 matches!(refused.refusal, PluginRefusedError::SettingsRefused(_));
-            let error = ("misconfigured".to_owned(), Value::Bool(true));
-            return is_misconfigured.then(|| Map::from_iter([error]));
+            return is_misconfigured.then(misconfigured);
         }
-        PluginTestError::Noted { .. }
-        | PluginTestError::InputNotNamed(_)
-        | PluginTestError::RandomExhausted(_)
-        | PluginTestError::NoRecoverer
-        | PluginTestError::Threads(_) => return None,
+        PluginTestError::Failed(failure) => failure,
+        _ => return None,
     };
-    let error = match failure {
+    let field = match failure {
         PluginCallError::ParametersRefused(violation)
-        | PluginCallError::ValueRefused(violation) => {
-            json!({"refused": violation.field.as_deref().unwrap_or_default()})
-        }
-        PluginCallError::ValueFieldUnknown(field) => json!({"refused": field}),
-        PluginCallError::DocumentRefused(_) => json!({"refused": ""}),
+        | PluginCallError::ValueRefused(violation) => violation.field.as_deref(),
+        PluginCallError::ValueFieldUnknown(field) => Some(field.as_str()),
+        PluginCallError::DocumentRefused(_) => None,
         PluginCallError::Faulted {
             fault: PluginFaultError::Misconfigured,
             ..
-        } => json!({"misconfigured": true}),
+        } => return Some(misconfigured()),
         _ => return None,
     };
-    match error {
-        Value::Object(error) => Some(error),
-        _ => None,
-    }
+    let field = field.unwrap_or_default();
+    Some(Map::from_iter([("refused".to_owned(), field.into())]))
+}
+
+fn misconfigured() -> Map<String, Value> {
+    Map::from_iter([("misconfigured".to_owned(), true.into())])
 }
 
 #[cfg(test)]
