@@ -20,7 +20,7 @@ use crate::{
 
 /// Compiles the C sources in the project's folder with the bindings. Returns the path of the module.
 pub(super) fn c_module(project: &Project<'_>) -> Result<PathBuf, ProjectError> {
-    let compiler = CCompiler::find(project)?;
+    let (compiler, target) = c_compiler(project)?;
     let mut world = World::of_project(project.folder)?;
     let bindings = Path::new(GENERATED).join(world.name().replace('-', "_"));
     let mut generator = wit_bindgen_c::Opts::default().build();
@@ -40,8 +40,8 @@ pub(super) fn c_module(project: &Project<'_>) -> Result<PathBuf, ProjectError> {
         )));
     }
     let component_type = format!("{}_component_type.o", bindings.display());
-    Call::new(project.programs, project.folder, &compiler.program)
-        .arguments(&compiler.arguments)
+    Call::new(project.programs, project.folder, &compiler)
+        .arguments(target)
         .arguments(["-mexec-model=reactor", "-Os", "-s", "-Wall", C_STACK])
         .arguments(["-I", GENERATED, "-include", C_ABORT, "-UNDEBUG"])
         .arguments([OsString::from("-o"), built.clone().into()])
@@ -51,34 +51,23 @@ pub(super) fn c_module(project: &Project<'_>) -> Result<PathBuf, ProjectError> {
     Ok(project.folder.join(built))
 }
 
-/// A compiler, with the arguments that select the target.
-struct CCompiler {
-    program: Program,
-    arguments: Vec<&'static str>,
-}
-
-impl CCompiler {
-    fn find(project: &Project<'_>) -> Result<Self, ProjectError> {
-        let find = |name| project.programs.find(name);
-        let zig = vec!["cc", "-target", "wasm32-wasi"];
-        if let Some(program) = find("zig").or_else(|| find("python-zig")) {
-            let arguments = zig;
-            return Ok(Self { program, arguments });
-        }
-        if let Some(program) = find("clang").filter(|_| Path::new(DEBIAN_WASI_LIBC).is_dir()) {
-            let arguments = vec!["--target=wasm32-wasi"];
-            return Ok(Self { program, arguments });
-        }
-        if let Some(program) = find("python3").and_then(|python| zig_of_python(project, &python)) {
-            let arguments = zig;
-            return Ok(Self { program, arguments });
-        }
-        Err(ProjectError::ToolMissing {
-            tool: "a C compiler for WebAssembly",
-            remedy: "run `pip install ziglang`, install zig from https://ziglang.org/download, or on Debian run \
-                     `apt install clang lld wasi-libc libclang-rt-dev-wasm32`",
-        })
+/// Finds a compiler. Returns it with the arguments that select the target.
+fn c_compiler(project: &Project<'_>) -> Result<(Program, &'static [&'static str]), ProjectError> {
+    let find = |name| project.programs.find(name);
+    if let Some(zig) = find("zig").or_else(|| find("python-zig")) {
+        return Ok((zig, &ZIG_TARGET));
     }
+    if let Some(clang) = find("clang").filter(|_| Path::new(DEBIAN_WASI_LIBC).is_dir()) {
+        return Ok((clang, &["--target=wasm32-wasi"]));
+    }
+    if let Some(zig) = find("python3").and_then(|python| zig_of_python(project, &python)) {
+        return Ok((zig, &ZIG_TARGET));
+    }
+    Err(ProjectError::ToolMissing {
+        tool: "a C compiler for WebAssembly",
+        remedy: "run `pip install ziglang`, install zig from https://ziglang.org/download, or on Debian run \
+                 `apt install clang lld wasi-libc libclang-rt-dev-wasm32`",
+    })
 }
 
 /// Finds the compiler in the Python package ziglang.
@@ -259,6 +248,7 @@ fn module_of(messages: &[u8]) -> Option<PathBuf> {
     modules.next_back()
 }
 
+const ZIG_TARGET: [&str; 3] = ["cc", "-target", "wasm32-wasi"];
 /// The stack size. zig's default of 16 MiB would be allocated for each call of the plugin.
 const C_STACK: &str = "-Wl,-z,stack-size=262144";
 /// A header that every source file includes: `abort` prints its file and line.
