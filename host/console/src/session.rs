@@ -103,11 +103,6 @@ pub(crate) struct Sessions {
     by_digest: Mutex<HashMap<[u8; 32], Arc<Session>>>,
 }
 
-/// The server has the maximum number of sessions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("too many users are logged in to the console; try again later")]
-pub(crate) struct TooManySessions;
-
 impl Sessions {
     pub(crate) fn new(limits: SessionLimits) -> Self {
         Self {
@@ -116,13 +111,14 @@ impl Sessions {
         }
     }
 
-    /// Starts a session, and returns its id. Ends the actor's oldest session if the actor has the maximum number.
+    /// Starts a session, and returns its id, or `None` if there is the maximum number of sessions. Ends the actor's oldest session
+    /// if the actor has the maximum number.
     pub(crate) fn start(
         &self,
         actor: Actor,
         tokens: SessionTokens,
         now: DateTime<Utc>,
-    ) -> Result<String, TooManySessions> {
+    ) -> Option<String> {
         let now_ms = now.timestamp_millis();
         let mut sessions = self.by_digest.lock();
         sessions.retain(|_, session| !session.is_over(&self.limits, now_ms));
@@ -137,7 +133,7 @@ impl Sessions {
             sessions.remove(digest);
         }
         if sessions.len() >= self.limits.sessions_max {
-            return Err(TooManySessions);
+            return None;
         }
         let id = random_text();
         let session = Session {
@@ -148,7 +144,7 @@ impl Sessions {
             used_at_ms: AtomicI64::new(now_ms),
         };
         sessions.insert(digest_of(&id), Arc::new(session));
-        Ok(id)
+        Some(id)
     }
 
     /// Returns the session with this id, unless it is over. Records its use if the request is by the user, not by a script.
@@ -214,7 +210,7 @@ mod tests {
         DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds)
     }
 
-    fn start(sessions: &Sessions, actor: &str, seconds: i64) -> Result<String, TooManySessions> {
+    fn start(sessions: &Sessions, actor: &str, seconds: i64) -> Option<String> {
         let tokens = SessionTokens {
             access_token: Secret::new("token".to_owned()),
             refresh_token: None,
@@ -231,8 +227,8 @@ mod tests {
         for actor in ["a", "b", "c"] {
             start(&sessions, actor, 0).unwrap();
         }
-        assert_eq!(start(&sessions, "d", 1), Err(TooManySessions));
-        assert!(start(&sessions, "d", 11).is_ok());
+        assert_eq!(start(&sessions, "d", 1), None);
+        assert!(start(&sessions, "d", 11).is_some());
     }
 
     #[test]

@@ -34,13 +34,9 @@ pub(crate) async fn show(state: Arc<State>, visit: Visit, _: Request) -> PageRes
 
 /// Renders the progress of a rotation of the encryption key, if one is not complete.
 pub(super) fn rotation(usage: &KeyUsage) -> Option<Markup> {
-    let KeyUsage {
-        active_key,
-        inactive_keys,
-        ..
-    } = *usage;
-    let total = active_key.saturating_add(inactive_keys);
-    (inactive_keys > 0).then(|| {
+    let active_key = usage.active_key;
+    let total = active_key.saturating_add(usage.inactive_keys);
+    (usage.inactive_keys > 0).then(|| {
         html! {
             p {
                 label for="rotation" { "Rotation of the encryption key" } " "

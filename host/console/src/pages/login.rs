@@ -102,8 +102,10 @@ async fn begin_session(state: &State, request: &Parts) -> Result<(String, String
         state.sessions.end(earlier);
     }
     let id = state.sessions.start(actor, tokens, now);
-    let id =
-        id.map_err(|full| PageError::new(StatusCode::SERVICE_UNAVAILABLE, &full.to_string()))?;
+    let id = id.ok_or_else(|| {
+        let message = "too many users are logged in to the console; try again later";
+        PageError::new(StatusCode::SERVICE_UNAVAILABLE, message)
+    })?;
     Ok((id, local_path(&started.then).to_owned()))
 }
 

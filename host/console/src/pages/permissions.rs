@@ -99,25 +99,21 @@ struct Shown<'a> {
 impl Shown<'_> {
     fn content(&self) -> Markup {
         let path = self.path.as_str();
-        let CoveringPermissions {
-            permissions,
-            hidden,
-            next,
-        } = self.covering;
+        let covering = self.covering;
         html! {
             section aria-labelledby="who" {
                 h2 id="who" { "Who may do what on " code { (path) } }
-                @if !permissions.is_empty() {
+                @if !covering.permissions.is_empty() {
                     (self.table())
                 } @else if self.is_first {
                     p.empty { "There is no permission that you may read on this path or on a path above it. Add one to allow an actor to use the credentials." }
                 } @else {
                     p.empty { "This page has no permissions. Open the first page." }
                 }
-                @if !hidden.is_empty() {
+                @if !covering.hidden.is_empty() {
                     p {
                         "You may not read the permissions on "
-                        @for (index, path) in hidden.iter().enumerate() {
+                        @for (index, path) in covering.hidden.iter().enumerate() {
                             @if index > 0 { ", " }
                             code { (path.as_str()) }
                         }
@@ -126,7 +122,7 @@ impl Shown<'_> {
                 }
                 (next_links(
                     (!self.is_first).then(|| link_to_permissions(path)),
-                    next.as_ref().map(|next| after(path, next)),
+                    covering.next.as_ref().map(|next| after(path, next)),
                 ))
                 p { a.button href=(link(ADD_PERMISSION, [(PATH, path)])) { "Add a permission" } }
             }
