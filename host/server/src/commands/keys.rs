@@ -282,14 +282,11 @@ impl Reporter for ProgressReporter {
 async fn status(config: &Config, as_json: bool) -> Result<ExitCode, StartupError> {
     let database = open_database_to_read(config).await?;
     let recognized = RecognizedKeys::read(&config.encryption, &database).await?;
-    let stored = read_keys(&database)
+    let keys = key_reports(&database, &recognized)
         .await
         .while_doing("reading the encryption key records")?;
     database.close().await;
     let is_new = !recognized.is_active_known();
-    let records = stored.records.iter();
-    let keys = records.map(|record| KeyReport::new(record, &stored, &recognized));
-    let keys: Vec<KeyReport> = keys.collect();
     let text = if as_json {
         let status = serde_json::json!({
             "keys": keys,
@@ -310,21 +307,6 @@ async fn status(config: &Config, as_json: bool) -> Result<ExitCode, StartupError
     Ok(ExitCode::SUCCESS)
 }
 
-/// The records of all keys, and their counts.
-struct StoredKeys {
-    records: Vec<KeyRecord>,
-    versions: HashMap<Uuid, u64>,
-    encryptions: HashMap<Uuid, u64>,
-}
-
-async fn read_keys(database: &Database) -> Result<StoredKeys, RepositoryError> {
-    Ok(StoredKeys {
-        records: database.encryption_keys().await?,
-        versions: database.versions_by_key().await?.into_iter().collect(),
-        encryptions: database.encryptions_by_key().await?.into_iter().collect(),
-    })
-}
-
 #[derive(Serialize)]
 struct KeyReport {
     id: Uuid,
@@ -336,23 +318,26 @@ struct KeyReport {
     encryptions: u64,
 }
 
-impl KeyReport {
-    fn new(record: &KeyRecord, stored: &StoredKeys, recognized: &RecognizedKeys) -> Self {
-        let count =
-            |counts: &HashMap<Uuid, u64>| counts.get(&record.id).copied().unwrap_or_default();
-        Self {
-            id: record.id,
-            provider: (&record.derivation).into(),
-            created_at: record.created_at.to_rfc3339_opts(SecondsFormat::Secs, true),
-            state: match recognized.status(record.id) {
-                KeyStatus::Active => ACTIVE,
-                KeyStatus::Inactive => "inactive",
-                KeyStatus::Unknown => "unknown",
-            },
-            versions: count(&stored.versions),
-            encryptions: count(&stored.encryptions),
-        }
-    }
+async fn key_reports(
+    database: &Database,
+    recognized: &RecognizedKeys,
+) -> Result<Vec<KeyReport>, RepositoryError> {
+    let records = database.encryption_keys().await?;
+    let versions: HashMap<_, _> = database.versions_by_key().await?.into_iter().collect();
+    let encryptions: HashMap<_, _> = database.encryptions_by_key().await?.into_iter().collect();
+    let report = |record: KeyRecord| KeyReport {
+        id: record.id,
+        provider: (&record.derivation).into(),
+        created_at: record.created_at.to_rfc3339_opts(SecondsFormat::Secs, true),
+        state: match recognized.status(record.id) {
+            KeyStatus::Active => ACTIVE,
+            KeyStatus::Inactive => "inactive",
+            KeyStatus::Unknown => "unknown",
+        },
+        versions: versions.get(&record.id).copied().unwrap_or_default(),
+        encryptions: encryptions.get(&record.id).copied().unwrap_or_default(),
+    };
+    Ok(records.into_iter().map(report).collect())
 }
 
 /// Formats a table for people.

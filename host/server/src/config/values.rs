@@ -27,12 +27,8 @@ pub(crate) struct ListenAddress {
     port: u16,
 }
 
-/// A text is not an address to listen on.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "must be an IP address or a host name, and a port, such as 127.0.0.1:8844, [::1]:8844 or localhost:8844"
-)]
-pub(crate) struct ListenAddressError;
+/// The error for a text that is not an address to listen on.
+const MALFORMED_ADDRESS: &str = "must be an IP address or a host name, and a port, such as 127.0.0.1:8844, [::1]:8844 or localhost:8844";
 
 impl ListenAddress {
     pub(crate) fn new(ip: IpAddr, port: u16) -> Self {
@@ -83,29 +79,29 @@ impl ListenAddress {
 }
 
 impl FromStr for ListenAddress {
-    type Err = ListenAddressError;
+    type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if let Ok(address) = text.parse::<SocketAddr>() {
             return Ok(Self::new(address.ip(), address.port()));
         }
-        let (name, port) = text.rsplit_once(':').ok_or(ListenAddressError)?;
+        let (name, port) = text.rsplit_once(':').ok_or(MALFORMED_ADDRESS)?;
         let is_name_character =
             |character: char| character.is_ascii_alphanumeric() || "-._".contains(character);
         // The resolver would interpret a name of digits and dots as an abbreviated IPv4 address.
         let has_letter = name.contains(|character: char| character.is_ascii_alphabetic());
         if !has_letter || !name.chars().all(is_name_character) {
-            return Err(ListenAddressError);
+            return Err(MALFORMED_ADDRESS);
         }
         Ok(Self {
             host: name.to_owned(),
-            port: port.parse().map_err(|_| ListenAddressError)?,
+            port: port.parse().map_err(|_| MALFORMED_ADDRESS)?,
         })
     }
 }
 
 impl TryFrom<String> for ListenAddress {
-    type Error = ListenAddressError;
+    type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
         text.parse()
@@ -232,7 +228,7 @@ mod tests {
             "https://localhost:1",
             "*:8844",
         ] {
-            assert_eq!(text.parse::<ListenAddress>(), Err(ListenAddressError));
+            assert_eq!(text.parse::<ListenAddress>(), Err(MALFORMED_ADDRESS));
         }
     }
 }

@@ -16,9 +16,9 @@ use clap::Args;
 use indicatif::ProgressBar;
 use keywright_client::json_object;
 use keywright_runtime::{
-    ConformanceReport, Effect, Limits, Mismatch, Operation, Outcome, PluginCall, PluginTestError,
-    PluginUnderTest, Prediction, Quantiles, Speed, SystemRandom, TestInputs, TestRandom,
-    TestedComponents, UpgradeReport, Vector,
+    ConformanceReport, Effect, Limits, Mismatch, Operation, Outcome, PluginCall, PluginUnderTest,
+    Prediction, Quantiles, Speed, SystemRandom, TestInputs, TestRandom, TestedComponents,
+    UpgradeReport, Vector,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -391,12 +391,10 @@ impl Tested {
         let host = uncached_host();
         let mut tested = TestedComponents::default();
         for file in self.files {
-            let refused = |cause| StartupError::file("loading", &file, cause);
             let plugin = PluginUnderTest::open(file.clone(), Map::new(), Limits::default(), &host);
-            let plugin = plugin.map_err(refused)?;
+            let plugin = plugin.on_file("loading", &file)?;
             let digest = plugin.digest().to_owned();
-            let failed = |cause: PluginTestError| StartupError::file("testing", &file, cause);
-            if known.contains(&digest) || plugin.is_random().map_err(failed)? {
+            if known.contains(&digest) || plugin.is_random().on_file("testing", &file)? {
                 tested.insert(digest);
             }
         }
