@@ -101,17 +101,6 @@ pub struct RegenerateCertificate {
     pub duration: Option<u32>,
 }
 
-/// The version to make transitional.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TransitionalVersion<'a> {
-    /// The version with this id.
-    Id(&'a str),
-    /// The latest version.
-    Latest,
-    /// No version: clears the flag.
-    None,
-}
-
 /// The credentials to regenerate together. Set exactly one of `signed_by`, `generated_by` and `derived_from`.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct BulkRegenerate {
@@ -201,17 +190,12 @@ impl Client {
         self.execute(&call.body(options)?).await
     }
 
-    /// Moves the transitional flag. Returns the resulting active version, followed by the transitional version, if any.
+    /// Moves the transitional flag to the version with this id, or to the latest version (`latest`). `None` clears it. Returns the resulting active version, followed by the transitional version, if any.
     pub async fn move_transitional_version(
         &self,
         certificate_id: &str,
-        to: TransitionalVersion<'_>,
+        version: Option<&str>,
     ) -> Result<Vec<CredentialVersion>, Error> {
-        let version = match to {
-            TransitionalVersion::Id(id) => Some(id),
-            TransitionalVersion::Latest => Some("latest"),
-            TransitionalVersion::None => None,
-        };
         let path = certificate_path(certificate_id, "update_transitional_version");
         self.execute(&Call::new(Method::PUT, path).body(&MoveBody { version })?)
             .await

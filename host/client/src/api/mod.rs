@@ -8,7 +8,7 @@ mod server;
 
 pub use certificates::{
     BulkRegenerate, BulkRegenerated, CertificateSummary, FailedCredential, IssuedCredential,
-    IssuedRecord, ListedVersion, RegenerateCertificate, TransitionalVersion,
+    IssuedRecord, ListedVersion, RegenerateCertificate,
 };
 pub use credentials::{
     CredentialVersion, DerivedFrom, ExpiringLink, Find, FoundCredential, GenerateCredential,

@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use super::certificates::{
     BulkRegenerate, CertificateSummary, IssuedRecord, ListedVersion, RegenerateCertificate,
-    TransitionalVersion, first_certificate,
+    first_certificate,
 };
 use crate::{Client, CredentialVersion, Error};
 
@@ -151,8 +151,8 @@ impl Rotation {
                 client.regenerate_certificate(id, &options).await?;
             }
             Step::Switch => {
-                let old = TransitionalVersion::Id(&self.signing_version);
-                client.move_transitional_version(id, old).await?;
+                let old = &self.signing_version;
+                client.move_transitional_version(id, Some(old)).await?;
             }
             Step::Renew => {
                 let selection = BulkRegenerate {
@@ -163,8 +163,7 @@ impl Rotation {
                 return Ok(regenerated.regenerated_credentials);
             }
             Step::Retire => {
-                let none = TransitionalVersion::None;
-                client.move_transitional_version(id, none).await?;
+                client.move_transitional_version(id, None).await?;
             }
         }
         Ok(Vec::new())

@@ -10,8 +10,8 @@ use super::{
     run::{CommandError, Completion, Context, Run, help},
 };
 use crate::{
-    CertificateSummary, CredentialVersion, Error, RegenerateCertificate, SecretJson,
-    TransitionalVersion, input, output::Table, secret::Exposed,
+    CertificateSummary, CredentialVersion, Error, RegenerateCertificate, SecretJson, input,
+    output::Table, secret::Exposed,
 };
 
 /// Manage certificate versions and rotate CAs.
@@ -122,11 +122,8 @@ impl Run for Certificates {
             }
             CertificatesCommand::Rotate(command) => command.run(context).await,
             CertificatesCommand::Transitional { name, to } => {
-                let version = match &to.version {
-                    Some(version) => TransitionalVersion::Id(version),
-                    None if to.latest => TransitionalVersion::Latest,
-                    None => TransitionalVersion::None,
-                };
+                let latest = to.latest.then_some("latest");
+                let version = to.version.as_deref().or(latest);
                 let client = context.client()?;
                 let id = client.certificate(&name).await?.id;
                 let versions = client.move_transitional_version(&id, version).await?;
