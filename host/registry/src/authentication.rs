@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use keywright_core::Secret;
-use keywright_json::JsonError;
 use reqwest::{
     Url,
     header::{HeaderMap, WWW_AUTHENTICATE},
@@ -22,29 +21,13 @@ pub struct Credentials {
     password: Secret,
 }
 
-/// The reason why credentials were rejected.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CredentialsError {
-    /// The Docker configuration file has a malformed entry for this registry.
-    #[error("the entry for {0} must be a base64-encoded USER:PASSWORD")]
-    AuthMalformed(RegistryHost),
-    /// The Docker configuration file is malformed.
-    #[error("must be a JSON object with the field `auths`, as written by `docker login`: {0}")]
-    FileMalformed(JsonError),
-    /// The credentials can't be sent in an HTTP header.
-    #[error(
-        "the user must not be empty or contain a colon; user and password must not contain control characters"
-    )]
-    Malformed,
-}
-
 impl Credentials {
-    /// Creates credentials from a user and a password.
-    pub fn new(user: String, password: Secret) -> Result<Self, CredentialsError> {
+    /// Creates credentials from a user and a password. The error is the rule that prevents sending them in an HTTP header.
+    pub fn new(user: String, password: Secret) -> Result<Self, String> {
         let is_sendable = |text: &str| !text.chars().any(char::is_control);
         let is_user = !user.is_empty() && !user.contains(':') && is_sendable(&user);
         if !is_user || !is_sendable(password.expose()) {
-            return Err(CredentialsError::Malformed);
+            return Err(UNSENDABLE.to_owned());
         }
         Ok(Self { user, password })
     }
@@ -78,10 +61,11 @@ struct DockerConfigEntry {
 }
 
 impl DockerConfig {
-    /// Parses the contents of a Docker configuration file.
-    pub fn read(text: &Secret) -> Result<Self, CredentialsError> {
-        let file: DockerConfigFile =
-            keywright_json::read(text.expose()).map_err(CredentialsError::FileMalformed)?;
+    /// Parses the contents of a Docker configuration file. The error is the violated rule.
+    pub fn read(text: &Secret) -> Result<Self, String> {
+        let file: DockerConfigFile = keywright_json::read(text.expose()).map_err(|cause| {
+            format!("must be a JSON object with the field `auths`, as written by `docker login`: {cause}")
+        })?;
         let auths = file.auths.into_iter();
         let auths = auths.map(|(host, entry)| (host, entry.auth.map(Secret::new)));
         Ok(Self {
@@ -89,15 +73,12 @@ impl DockerConfig {
         })
     }
 
-    /// Returns the credentials for a registry, if there are any.
-    pub fn credentials(
-        &self,
-        host: &RegistryHost,
-    ) -> Result<Option<Credentials>, CredentialsError> {
+    /// Returns the credentials for a registry, if there are any. The error is the rule that its entry violates.
+    pub fn credentials(&self, host: &RegistryHost) -> Result<Option<Credentials>, String> {
         let Some(Some(auth)) = self.auths.get(host.as_str()) else {
             return Ok(None);
         };
-        let malformed = || CredentialsError::AuthMalformed(host.clone());
+        let malformed = || format!("the entry for {host} must be a base64-encoded USER:PASSWORD");
         let decoded = BASE64_STANDARD.decode(auth.expose()).map(Zeroizing::new);
         let decoded = decoded.map_err(|_| malformed())?;
         let text = std::str::from_utf8(&decoded).map_err(|_| malformed())?;
@@ -105,6 +86,8 @@ impl DockerConfig {
         Credentials::new(user.to_owned(), Secret::new(password.to_owned())).map(Some)
     }
 }
+
+const UNSENDABLE: &str = "the user must not be empty or contain a colon; user and password must not contain control characters";
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Challenge {
@@ -255,7 +238,7 @@ mod tests {
         }
     }
 
-    fn read(auth: &str) -> Result<Option<Credentials>, CredentialsError> {
+    fn read(auth: &str) -> Result<Option<Credentials>, String> {
         let text = format!(r#"{{"auths": {{"h:5000": {{"auth": "{auth}"}}, "empty": {{}}}}}}"#);
         let config = DockerConfig::read(&Secret::new(text))?;
         assert!(config.credentials(&"empty".parse().unwrap())?.is_none());
@@ -275,15 +258,14 @@ mod tests {
 
     #[test]
     fn malformed_docker_config_is_rejected() {
-        let host = "h:5000".parse().unwrap();
-        let malformed = CredentialsError::AuthMalformed(host);
+        let malformed = "the entry for h:5000 must be a base64-encoded USER:PASSWORD";
         assert_eq!(read("hunter2").unwrap_err(), malformed);
         let without_colon = BASE64_STANDARD.encode("hunter2");
         assert_eq!(read(&without_colon).unwrap_err(), malformed);
         for text in ["", "[]", r#"{"auths": 1}"#, r#"{"credsStore": "x"}"#] {
             let refused = DockerConfig::read(&Secret::new(text.to_owned())).err();
-            let is_malformed = matches!(refused, Some(CredentialsError::FileMalformed(_)));
-            assert!(is_malformed, "{text}");
+            let refused = refused.unwrap_or_default();
+            assert!(refused.starts_with("must be a JSON object"), "{text}");
         }
     }
 
@@ -291,7 +273,7 @@ mod tests {
     fn credentials_unfit_for_a_header_are_rejected() {
         for (user, password) in [("", "p"), ("a:b", "p"), ("a\n", "p"), ("a", "p\r")] {
             let refused = Credentials::new(user.to_owned(), Secret::new(password.to_owned()));
-            assert_eq!(refused.err(), Some(CredentialsError::Malformed));
+            assert_eq!(refused.err(), Some(UNSENDABLE.to_owned()));
         }
     }
 }

@@ -18,12 +18,12 @@ mod registry;
 mod signature;
 mod transfer;
 
-pub use authentication::{Credentials, CredentialsError, DockerConfig};
+pub use authentication::{Credentials, DockerConfig};
 pub use cache::{CACHE_EXTENSIONS, Cache};
 pub use error::{RegistryError, SignatureError};
 pub use reference::{
     Digest, PinnedReference, PushTarget, ReferenceError, RegistryHost, is_reference,
 };
 pub use registry::{Access, Registry, RegistryAccessError};
-pub use signature::{CosignKey, MinisignKey, SIGNATURE_EXTENSION, SignatureKey, SignatureKeyError};
+pub use signature::{CosignKey, MinisignKey, SIGNATURE_EXTENSION, SignatureKey};
 pub use transfer::{PullLimits, Pulled, Pushed, pull, push};
