@@ -42,7 +42,8 @@ impl Output {
     ) -> Result<(), CommandError> {
         match self.format {
             OutputFormat::Json | OutputFormat::Yaml => self.show_document(&to_raw_value(data)?),
-            OutputFormat::Table => self.write(table().to_string().as_bytes()),
+            // Strips colors if standard output is not a terminal.
+            OutputFormat::Table => write(anstream::stdout(), table().to_string().as_bytes()),
         }
     }
 
@@ -51,7 +52,7 @@ impl Output {
         if self.format == OutputFormat::Yaml {
             let yaml = transfer::yaml(json.get())
                 .map_err(|cause| CommandError::Other(format!("writing YAML: {cause}")))?;
-            return self.write(yaml.as_bytes());
+            return write_raw(yaml.as_bytes());
         }
         let indented = Zeroizing::new(indented(json).map_err(serde_json::Error::from)?);
         // Escape control characters only for people. Programs need the original JSON.
@@ -60,36 +61,23 @@ impl Output {
         } else {
             Cow::Borrowed(indented.as_str())
         };
-        self.write(shown.as_bytes())?;
-        self.write(b"\n")
+        write_raw(shown.as_bytes())?;
+        write_raw(b"\n")
     }
+}
 
-    /// Writes bytes to standard output. Strips colors from tables if standard output is not a terminal.
-    ///
-    /// A closed pipe is not an error: readers such as `head` stop early.
-    pub(crate) fn write(self, bytes: &[u8]) -> Result<(), CommandError> {
-        let mut stdout = anstream::stdout().lock();
-        let written = match self.format {
-            OutputFormat::Table => stdout.write_all(bytes),
-            OutputFormat::Json | OutputFormat::Yaml => io::stdout().lock().write_all(bytes),
-        };
-        written.and_then(|()| stdout.flush()).or_else(|cause| {
-            if cause.kind() == io::ErrorKind::BrokenPipe {
-                Ok(())
-            } else {
-                Err(CommandError::Other(format!(
-                    "writing to standard output: {cause}"
-                )))
-            }
-        })
-    }
+/// Writes bytes to standard output unchanged.
+pub(crate) fn write_raw(bytes: &[u8]) -> Result<(), CommandError> {
+    write(io::stdout(), bytes)
+}
 
-    /// Writes bytes to standard output unchanged.
-    pub(crate) fn write_raw(bytes: &[u8]) -> Result<(), CommandError> {
-        let raw = Self {
-            format: OutputFormat::Json,
-        };
-        raw.write(bytes)
+/// Writes bytes to standard output. A closed pipe is not an error: readers such as `head` stop early.
+fn write(mut stdout: impl io::Write, bytes: &[u8]) -> Result<(), CommandError> {
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => Err(CommandError::Other(
+            format!("writing to standard output: {cause}"),
+        )),
+        _ => Ok(()),
     }
 }
 

@@ -7,7 +7,7 @@ use clap::Args;
 use super::run::{CommandError, Completion, Context, Run, help};
 use crate::{
     FoundCredential, input,
-    output::{Output, Table, printable},
+    output::{self, Table, printable},
 };
 
 /// Find credentials by path, name, expiry or origin
@@ -56,7 +56,7 @@ impl Run for Find {
                 names.push_str(&printable(&found.name).replace('\n', "\\u{a}"));
                 names.push('\n');
             }
-            Output::write_raw(names.as_bytes())?;
+            output::write_raw(names.as_bytes())?;
             return Ok(Completion::Full);
         }
         context.show(&BTreeMap::from([("credentials", &found)]), || {

@@ -14,7 +14,7 @@ use super::run::{CommandError, Completion, Context, Run, help};
 use crate::{
     CredentialVersion, SecretJson, input,
     new_file::{Readers, write_whole},
-    output::{Output, Table, field, printable},
+    output::{self, Table, field, printable},
 };
 
 /// Read a credential.
@@ -70,7 +70,7 @@ impl Run for Get {
             (Some(bare), Some(file)) => {
                 write_whole(file, bare.plain().as_bytes(), Readers::Owner)?;
             }
-            (Some(bare), None) => Output::write_raw(for_output(&bare).as_bytes())?,
+            (Some(bare), None) => output::write_raw(for_output(&bare).as_bytes())?,
             (None, _) => return show(context, &version),
         }
         Ok(Completion::Full)
