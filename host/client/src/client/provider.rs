@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use reqwest::{Method, RequestBuilder};
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use tokio::time::{Instant, sleep};
 
 use super::{
@@ -37,22 +37,19 @@ impl IdentityProvider<'_> {
             return Err(Error::ProviderChanged(url));
         }
         for document_url in document_urls(&url) {
-            let malformed = |reason: String| Error::ProviderMalformed {
-                url: document_url.clone(),
-                reason,
-            };
             let request = || self.transport.http.get(&document_url);
             let response = match self.send(&document_url, request).await {
                 Ok(response) => response,
                 Err(Error::LoginRefused(refusal)) if refusal.status == NOT_FOUND => continue,
                 Err(Error::LoginRefused(refusal)) => {
-                    return Err(malformed(format!("status {}", refusal.status)));
+                    let reason = format!("status {}", refusal.status);
+                    return Err(malformed(&document_url, reason));
                 }
                 Err(error) => return Err(error),
             };
-            let document: Document = keywright_json::read_bytes(&response.body)
-                .map_err(|cause| malformed(cause.to_string()))?;
-            return document.endpoints(&url).map_err(malformed);
+            let document: Document = parse(&document_url, &response)?;
+            let endpoints = document.endpoints(&url);
+            return endpoints.map_err(|reason| malformed(&document_url, reason));
         }
         Ok(Endpoints::of_uaa(&url))
     }
@@ -71,22 +68,18 @@ impl IdentityProvider<'_> {
         let response = self
             .post(endpoints, &endpoints.token, client, &form)
             .await?;
-        let malformed = |reason: String| Error::ProviderMalformed {
-            url: endpoints.token.clone(),
-            reason,
-        };
-        let response: TokenResponse = keywright_json::read_bytes(&response.body)
-            .map_err(|cause| malformed(cause.to_string()))?;
+        let response: TokenResponse = parse(&endpoints.token, &response)?;
         let is_bearer = response
             .token_type
             .is_none_or(|token_type| token_type.eq_ignore_ascii_case("bearer"));
         if !is_bearer {
-            return Err(malformed("the tokens are not bearer tokens".to_owned()));
+            let reason = "the tokens are not bearer tokens";
+            return Err(malformed(&endpoints.token, reason));
         }
         if !is_access_token(response.access_token.expose()) {
-            return Err(malformed(format!(
-                "access_token must be 1 to {TOKEN_BYTES_MAX} bytes of visible ASCII"
-            )));
+            let reason =
+                format!("access_token must be 1 to {TOKEN_BYTES_MAX} bytes of visible ASCII");
+            return Err(malformed(&endpoints.token, reason));
         }
         Ok(Tokens {
             access_token: response.access_token,
@@ -115,10 +108,8 @@ impl IdentityProvider<'_> {
                 .send(url, || self.transport.form(url, &form, None))
                 .await;
         };
-        let mut refused = Error::ProviderMalformed {
-            url: url.to_owned(),
-            reason: "it supports neither client_secret_basic nor client_secret_post".to_owned(),
-        };
+        let reason = "it supports neither client_secret_basic nor client_secret_post";
+        let mut refused = malformed(url, reason);
         for method in &endpoints.secret_methods {
             let response = match method {
                 SecretMethod::Basic => {
@@ -150,12 +141,8 @@ impl IdentityProvider<'_> {
         let client = self.public_client();
         let form = self.options.initial_parameters();
         let response = self.post(endpoints, url, client, &form).await?;
-        let malformed = |reason: String| Error::ProviderMalformed {
-            url: url.clone(),
-            reason,
-        };
-        let authorization: DeviceAuthorization = keywright_json::read_bytes(&response.body)
-            .map_err(|cause| malformed(cause.to_string()))?;
+        let malformed = |reason: String| malformed(url, reason);
+        let authorization: DeviceAuthorization = parse(url, &response)?;
         let page = page_url("verification_uri", &authorization.verification_uri);
         let page_with_code = authorization.verification_uri_complete.as_deref();
         let page_with_code = page_with_code.map(|page| page_url("verification_uri_complete", page));
@@ -275,6 +262,18 @@ impl IdentityProvider<'_> {
             }
             retries += 1;
         }
+    }
+}
+
+/// Parses a response of the endpoint with this address.
+fn parse<T: DeserializeOwned>(url: &str, response: &Response) -> Result<T, Error> {
+    keywright_json::read_bytes(&response.body).map_err(|cause| malformed(url, cause.to_string()))
+}
+
+fn malformed(url: &str, reason: impl Into<String>) -> Error {
+    Error::ProviderMalformed {
+        url: url.to_owned(),
+        reason: reason.into(),
     }
 }
 
