@@ -183,16 +183,16 @@ fn settable_value(credential_type: &str, value: Node) -> Result<Node, Reason> {
 fn provenance(
     generated_by: Option<Node>,
     parameters: Option<Node>,
-) -> Result<Option<(String, SecretJson)>, Reason> {
+) -> Result<Option<(String, SecretJson)>, String> {
     match (generated_by, parameters) {
         (None, None) => Ok(None),
         (Some(generated_by), Some(parameters @ Node::Mapping(_))) => {
             let digest = generated_by.text().ok_or("generated_by must be a string")?;
             Ok(Some((digest.to_owned(), parameters.to_json()?)))
         }
-        (Some(_), Some(_)) => Err("parameters must be a mapping"),
-        (Some(_), None) => Err("parameters is required if generated_by is given"),
-        (None, Some(_)) => Err("generated_by is required if parameters is given"),
+        (Some(_), Some(_)) => Err("parameters must be a mapping".to_owned()),
+        (Some(_), None) => Err("parameters is required if generated_by is given".to_owned()),
+        (None, Some(_)) => Err("generated_by is required if parameters is given".to_owned()),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use keywright_json::JsonError;
+use serde::{Serialize, Serializer, ser::Error as _};
 use zeroize::Zeroizing;
 
 use crate::SecretJson;
@@ -85,44 +86,8 @@ impl Node {
     ///
     /// # Errors
     /// When the node contains infinity or NaN, or a hexadecimal or octal number of more than 128 bits.
-    pub(crate) fn to_json(&self) -> Result<SecretJson, Reason> {
-        let mut json = String::new();
-        let written = self.write_json(&mut json);
-        let json = SecretJson::of_json(json);
-        written.map(|()| json)
-    }
-
-    fn write_json(&self, json: &mut String) -> Result<(), Reason> {
-        match self {
-            Self::Scalar(scalar) if scalar.is_quoted => json.push_str(&json_text(&scalar.text)),
-            Self::Scalar(scalar) => match resolve_scalar(&scalar.text)? {
-                Some(resolved) => json.push_str(&resolved),
-                None => json.push_str(&json_text(&scalar.text)),
-            },
-            Self::List(nodes) => {
-                json.push('[');
-                for (index, node) in nodes.iter().enumerate() {
-                    if index > 0 {
-                        json.push(',');
-                    }
-                    node.write_json(json)?;
-                }
-                json.push(']');
-            }
-            Self::Mapping(fields) => {
-                json.push('{');
-                for (index, (key, node)) in fields.iter().enumerate() {
-                    if index > 0 {
-                        json.push(',');
-                    }
-                    json.push_str(&json_text(key));
-                    json.push(':');
-                    node.write_json(json)?;
-                }
-                json.push('}');
-            }
-        }
-        Ok(())
+    pub(crate) fn to_json(&self) -> Result<SecretJson, String> {
+        SecretJson::of(self).map_err(|error| error.to_string())
     }
 
     /// Returns the verbatim text of a scalar, such as `007`, `yes` or `2026-11-22`. `None` for lists, mappings and null.
@@ -183,8 +148,23 @@ impl PartialEq for Node {
     }
 }
 
-pub(crate) fn json_text(text: &str) -> Zeroizing<String> {
-    Zeroizing::new(serde_json::Value::from(text).to_string())
+impl Serialize for Node {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let scalar = match self {
+            Self::List(nodes) => return serializer.collect_seq(nodes),
+            Self::Mapping(fields) => {
+                return serializer.collect_map(fields.iter().map(|(key, node)| (key, node)));
+            }
+            Self::Scalar(scalar) => scalar,
+        };
+        if !scalar.is_quoted
+            && let Some(json) = resolve_scalar(&scalar.text).map_err(S::Error::custom)?
+        {
+            let json = keywright_json::raw(&json).map_err(S::Error::custom)?;
+            return json.serialize(serializer);
+        }
+        serializer.serialize_str(&scalar.text)
+    }
 }
 
 /// Returns the JSON of an unquoted scalar by the core schema of YAML 1.2.2, section 10.3.2; `None` if it is a string.
