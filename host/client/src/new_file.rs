@@ -315,12 +315,8 @@ impl Entry {
 
 /// Returns whether the path is a symbolic link that another user could have created: not directly in `/dev`, and not below `/proc`.
 fn is_link(path: &Path) -> io::Result<bool> {
-    match fs::symlink_metadata(path) {
-        Ok(metadata) if metadata.is_symlink() => {
-            let folder = fs::canonicalize(folder_of(path))?;
-            Ok(folder != Path::new(DEVICES) && !folder.starts_with(KERNEL_FILES))
-        }
-        Ok(_) => Ok(false),
+    match Entry::open(path) {
+        Ok(entry) => Ok(entry.metadata.is_symlink() && !entry.is_of_system()?),
         Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(false),
         Err(cause) => Err(cause),
     }

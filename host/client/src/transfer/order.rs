@@ -2,7 +2,7 @@
 //!
 //! The file is read in several passes. Each pass defers entries whose CA is listed but not yet attempted. If every CA precedes the
 //! entries that name it, one pass is enough; otherwise the length of the longest inverted chain bounds the number of passes.
-//! Between passes, only hashes of names and one flag per entry stay in memory, never a value.
+//! Between passes, only hashes of names and numbers of entries stay in memory, never a value.
 
 use std::{
     collections::{HashSet, hash_map::RandomState},
@@ -19,8 +19,8 @@ pub(crate) struct Order {
     listed: HashSet<NameHash>,
     attempted: HashSet<NameHash>,
     deferred: HashSet<NameHash>,
-    /// Whether each entry was attempted, by its number from 1.
-    done: Vec<bool>,
+    /// The numbers of the attempted and the invalid entries.
+    done: HashSet<usize>,
     has_progressed: bool,
     /// Whether this is the last pass: the remaining entries wait for each other.
     is_last: bool,
@@ -65,7 +65,7 @@ impl Order {
     /// Decides on an entry. An entry to attempt counts as attempted from then on.
     pub(crate) fn decide(&mut self, entry: &Entry) -> Decision {
         let number = entry.position.entry;
-        if self.done.get(number).is_some_and(|done| *done) {
+        if self.done.contains(&number) {
             return Decision::Done;
         }
         let name = self.hash(&entry.credential.name);
@@ -79,13 +79,9 @@ impl Order {
         Decision::Now { is_repeated }
     }
 
+    /// Marks an entry as done. Returns whether it was done before.
     pub(crate) fn mark_done(&mut self, entry: usize) -> bool {
-        if self.done.len() <= entry {
-            self.done.resize(entry + 1, false);
-        }
-        self.done
-            .get_mut(entry)
-            .is_some_and(|done| std::mem::replace(done, true))
+        !self.done.insert(entry)
     }
 
     pub(crate) fn end_pass(&mut self) -> bool {
