@@ -251,24 +251,15 @@ fn within(days: &str) -> String {
 /// Renders the path with a link to each path above it.
 fn ancestors(below: &PathPrefix) -> Markup {
     let path = below.as_str();
-    let ends = path.match_indices('/').map(|(position, _)| position + 1);
-    let ends: Vec<usize> = ends.collect();
-    let part = |index: usize| {
-        let start = index
-            .checked_sub(1)
-            .and_then(|before| ends.get(before))
-            .copied()
-            .unwrap_or(0);
-        let end = ends.get(index).copied().unwrap_or(path.len());
-        (
-            path.get(..end).unwrap_or(path),
-            path.get(start..end).unwrap_or_default(),
-        )
-    };
+    let mut end = 0;
+    let parts = path.split_inclusive('/').map(|label| {
+        end += label.len();
+        (path.get(..end).unwrap_or(path), label)
+    });
     html! {
         nav.ancestors aria-label="Path" {
             ol {
-                @for (whole, label) in (0..ends.len()).map(part) {
+                @for (whole, label) in parts {
                     li { a href=(to_path(whole)) aria-current=[(whole == path).then_some("location")] { (label) } }
                 }
             }
