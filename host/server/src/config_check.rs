@@ -213,32 +213,27 @@ impl Reader<'_> {
 }
 
 fn remove_setting(section: &mut Value, setting: &str) {
-    let (first, rest) = match setting.split_once('.') {
-        Some((first, rest)) => (first, Some(rest)),
-        None => (setting, None),
-    };
-    let Value::Dict(_, fields) = section else {
+    let segments = setting.split(['.', '[']);
+    let segments: Vec<_> = segments.map(|name| name.trim_end_matches(']')).collect();
+    let Some((last, above)) = segments.split_last() else {
         return;
     };
-    let (field, index) = match first.trim_end_matches(']').split_once('[') {
-        Some((field, index)) => (field, index.parse::<usize>().ok()),
-        None => (first, None),
-    };
-    let Some(rest) = rest else {
-        // Removing a list item would shift the indices of later items.
-        if index.is_none() {
-            fields.remove(field);
-        }
-        return;
-    };
-    match (fields.get_mut(field), index) {
-        (Some(Value::Array(_, items)), Some(index)) => {
-            if let Some(item) = items.get_mut(index) {
-                remove_setting(item, rest);
+    let mut value = section;
+    for segment in above {
+        let inner = match value {
+            Value::Dict(_, fields) => fields.get_mut(*segment),
+            Value::Array(_, items) => {
+                let index = segment.parse::<usize>().ok();
+                index.and_then(|index| items.get_mut(index))
             }
-        }
-        (Some(field), None) => remove_setting(field, rest),
-        _ => {}
+            _ => None,
+        };
+        let Some(inner) = inner else { return };
+        value = inner;
+    }
+    // Removing a list item would shift the indices of later items.
+    if let Value::Dict(_, fields) = value {
+        fields.remove(*last);
     }
 }
 

@@ -278,6 +278,9 @@ impl RegistryHostConfig {
     }
 
     fn access(&self) -> Result<Access, StartupError> {
+        let missing = |setting: &str, given: &str| {
+            StartupError::new(format!("{setting}: is required, because {given} is set"))
+        };
         let credentials = match (&self.user, &self.password_file) {
             (Some(user), Some(file)) => {
                 let password = SecretSource::File(file).read_while("reading the password file")?;
@@ -287,16 +290,8 @@ impl RegistryHostConfig {
                 )
             }
             (None, None) => None,
-            (Some(_), None) => {
-                return Err(StartupError::new(
-                    "password_file: is required, because user is set",
-                ));
-            }
-            (None, Some(_)) => {
-                return Err(StartupError::new(
-                    "user: is required, because password_file is set",
-                ));
-            }
+            (Some(_), None) => return Err(missing("password_file", "user")),
+            (None, Some(_)) => return Err(missing("user", "password_file")),
         };
         let authorities = self.trusted_authorities.as_deref();
         Ok(Access {
