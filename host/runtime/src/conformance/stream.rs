@@ -36,19 +36,12 @@ impl Stream {
 
     /// Fills a buffer with the bytes of the stream from offset `from`.
     pub(crate) fn fill(&self, from: u64, bytes: &mut [u8]) {
-        let mut block = None;
-        for (position, byte) in (from..).zip(bytes) {
-            let index = position / BLOCK_BYTES;
-            let (_, current) = match block {
-                Some((known, digest)) if known == index => (known, digest),
-                _ => (index, self.block(index)),
-            };
-            let offset = usize::try_from(position % BLOCK_BYTES).unwrap_or(0);
-            *byte = current.as_ref().get(offset).copied().unwrap_or_default();
-            if let Some(bit) = self.flipped_bit.filter(|bit| bit / 8 == position) {
-                *byte ^= 1 << (bit % 8);
-            }
-            block = Some((index, current));
+        let blocks = (from / BLOCK_BYTES..).map(|index| self.block(index));
+        let stream = blocks.flat_map(|block| block.as_ref().to_vec());
+        let skipped = usize::try_from(from % BLOCK_BYTES).unwrap_or(0);
+        for ((position, byte), drawn) in (from..).zip(bytes).zip(stream.skip(skipped)) {
+            let flipped = self.flipped_bit.filter(|bit| bit / 8 == position);
+            *byte = drawn ^ flipped.map_or(0, |bit| 1 << (bit % 8));
         }
     }
 }
