@@ -14,8 +14,8 @@ use crate::{
     output,
     session::OutputFormat,
     transfer::{
-        Authorities, BackgroundWriter, EntryWriter, Format, Losses, Node, Read, Signer,
-        names_below, progress_bar, read_all,
+        Authorities, BackgroundWriter, EntryWriter, Format, Losses, Node, Read, names_below,
+        progress_bar, read_all,
     },
 };
 
@@ -150,9 +150,11 @@ impl Reading<'_> {
         match read.stored {
             Ok(Some(stored)) => {
                 self.summary.exported += 1;
-                if let Some(signer) = stored.unnamed_signer {
+                if let Some(reason) = stored.without_ca_name {
                     self.summary.without_ca_name += 1;
-                    self.note_unnamed_signer(&name, &signer);
+                    self.note(&format!(
+                        "Exported {name} with `ca` instead of `ca_name`: {reason}. It can't be regenerated after an import."
+                    ));
                 }
                 Ok(Some(stored.entry))
             }
@@ -200,20 +202,6 @@ impl Reading<'_> {
     fn fail(&mut self, name: &str, reason: &str) {
         self.summary.failed += 1;
         self.note(&format!("failed: {name}: {reason}"));
-    }
-
-    fn note_unnamed_signer(&self, name: &str, signer: &Signer) {
-        let reason = match signer {
-            Signer::PreviousVersion(authority) => {
-                format!("it was not signed by the active version of {authority}")
-            }
-            Signer::Hidden(authority) => {
-                format!("it was signed by {authority}, which does not exist or is hidden from you")
-            }
-        };
-        self.note(&format!(
-            "Exported {name} with `ca` instead of `ca_name`: {reason}. It can't be regenerated after an import."
-        ));
     }
 
     fn note(&self, text: &str) {

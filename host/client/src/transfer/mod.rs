@@ -33,5 +33,5 @@ pub(crate) use import::{Plan, import, scan};
 pub(crate) use node::Node;
 pub(crate) use report::Report;
 pub use report::progress_bar;
-pub(crate) use stored::{Authorities, Read, Signer, names_below, read_all};
+pub(crate) use stored::{Authorities, Read, names_below, read_all};
 pub(crate) use write::{EntryWriter, yaml};

@@ -15,17 +15,8 @@ use crate::{Client, CredentialVersion, Error, Find, SecretJson, api::first_certi
 
 pub(crate) struct StoredCredential {
     pub(crate) entry: Node,
-    /// The stored CA of a certificate that is written with `ca` instead of `ca_name`.
-    pub(crate) unnamed_signer: Option<Signer>,
-}
-
-/// A CA that an export can't refer to by name. The certificate contains a copy of the CA certificate instead.
-#[derive(Debug)]
-pub(crate) enum Signer {
-    /// A version of the CA that is not active signed the certificate.
-    PreviousVersion(String),
-    /// The CA does not exist or is hidden from the caller.
-    Hidden(String),
+    /// The reason why a certificate is written with `ca`, a copy of its CA's certificate, instead of `ca_name`.
+    pub(crate) without_ca_name: Option<String>,
 }
 
 /// A cache of the CAs' certificates, so that each CA is read only once.
@@ -54,7 +45,7 @@ impl StoredCredential {
     ) -> Result<Self, Error> {
         let version = client.current_version_with_provenance(name).await?;
         let mut value = node(&version.value)?;
-        let mut unnamed_signer = None;
+        let mut without_ca_name = None;
         if version.credential_type == CERTIFICATE
             && let Some(ca_name) = signed_by(client, &version).await?
         {
@@ -64,9 +55,13 @@ impl StoredCredential {
             if ca_copy.is_none_or(|ca_copy| ca_copy == in_use) {
                 value = with_ca_name(value, ca_name);
             } else if in_use == InUse::Hidden {
-                unnamed_signer = Some(Signer::Hidden(ca_name));
+                without_ca_name = Some(format!(
+                    "it was signed by {ca_name}, which does not exist or is hidden from you"
+                ));
             } else {
-                unnamed_signer = Some(Signer::PreviousVersion(ca_name));
+                without_ca_name = Some(format!(
+                    "it was not signed by the active version of {ca_name}"
+                ));
             }
         }
         let mut fields = vec![
@@ -83,7 +78,7 @@ impl StoredCredential {
         }
         Ok(Self {
             entry: Node::Mapping(fields),
-            unnamed_signer,
+            without_ca_name,
         })
     }
 }
