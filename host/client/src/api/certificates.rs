@@ -2,6 +2,7 @@
 
 use reqwest::Method;
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::json;
 
 use super::credentials::segment;
 use crate::{Client, CredentialVersion, Error, client::Call};
@@ -197,7 +198,7 @@ impl Client {
         version: Option<&str>,
     ) -> Result<Vec<CredentialVersion>, Error> {
         let path = certificate_path(certificate_id, "update_transitional_version");
-        self.execute(&Call::new(Method::PUT, path).body(&MoveBody { version })?)
+        self.execute(&Call::new(Method::PUT, path).body(&json!({"version": version}))?)
             .await
     }
 
@@ -227,11 +228,6 @@ impl CredentialVersion {
 #[derive(Deserialize)]
 struct Listed {
     certificates: Vec<CertificateSummary>,
-}
-
-#[derive(Serialize)]
-struct MoveBody<'a> {
-    version: Option<&'a str>,
 }
 
 /// Deserializes null as the default, because other servers may use null for unknown values.

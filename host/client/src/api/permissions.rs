@@ -3,6 +3,7 @@
 use clap::ValueEnum;
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::credentials::segment;
 use crate::{Client, Error, client::Call};
@@ -76,7 +77,7 @@ impl Client {
         uuid: &str,
         operations: &[Operation],
     ) -> Result<Permission, Error> {
-        let body = AmendBody { operations };
+        let body = json!({"operations": operations});
         self.execute(&Call::new(Method::PATCH, permission_path(uuid)).body(&body)?)
             .await
     }
@@ -86,11 +87,6 @@ impl Client {
         self.execute(&Call::new(Method::DELETE, permission_path(uuid)))
             .await
     }
-}
-
-#[derive(Serialize)]
-struct AmendBody<'a> {
-    operations: &'a [Operation],
 }
 
 fn permission_path(uuid: &str) -> String {

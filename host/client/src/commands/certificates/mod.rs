@@ -2,6 +2,8 @@
 
 mod rotate;
 
+use std::collections::BTreeMap;
+
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
@@ -214,19 +216,13 @@ struct PublicVersion<'a> {
     id: &'a str,
     name: &'a str,
     metadata: Option<Exposed<'a>>,
-    value: PublicValue,
+    value: BTreeMap<&'static str, Option<String>>,
     transitional: Option<bool>,
     certificate_authority: Option<bool>,
     self_signed: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     generated: Option<bool>,
     expiry_date: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-struct PublicValue {
-    ca: Option<String>,
-    certificate: Option<String>,
 }
 
 impl<'a> PublicVersion<'a> {
@@ -236,10 +232,9 @@ impl<'a> PublicVersion<'a> {
             id: &version.id,
             name: &version.name,
             metadata: version.metadata.as_ref().map(SecretJson::exposed),
-            value: PublicValue {
-                ca: version.public_field("ca"),
-                certificate: version.public_field("certificate"),
-            },
+            value: ["ca", "certificate"]
+                .map(|name| (name, version.public_field(name)))
+                .into(),
             transitional: version.transitional,
             certificate_authority: version.certificate_authority,
             self_signed: version.self_signed,
