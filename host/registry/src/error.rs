@@ -4,7 +4,7 @@ use std::{error::Error, fmt, io};
 
 use keywright_core::text::sanitized;
 use rustls::InvalidMessage;
-use serde::Deserialize;
+use serde_json::Value;
 
 use crate::Digest;
 
@@ -138,26 +138,17 @@ pub enum SignatureError {
 #[derive(Debug, Default)]
 pub struct ErrorMessage(String);
 
-#[derive(Deserialize)]
-struct ErrorResponse {
-    errors: Vec<ErrorEntry>,
-}
-
-#[derive(Deserialize)]
-struct ErrorEntry {
-    #[serde(default)]
-    code: String,
-    #[serde(default)]
-    message: String,
-}
-
 impl ErrorMessage {
     /// Parses a response body. The message is empty if the body has another format.
     pub(crate) fn read(body: &[u8]) -> Self {
-        let response: Option<ErrorResponse> = keywright_json::read_bytes(body).ok();
-        let first = response.and_then(|response| response.errors.into_iter().next());
-        let text = first.map(|error| format!("{} {}", error.code, error.message));
-        Self(sanitized(text.unwrap_or_default().trim()))
+        let response: Value = keywright_json::read_bytes(body).unwrap_or_default();
+        let [code, message] = ["/errors/0/code", "/errors/0/message"].map(|field| {
+            response
+                .pointer(field)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        });
+        Self(sanitized(format!("{code} {message}").trim()))
     }
 }
 

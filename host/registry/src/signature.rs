@@ -17,6 +17,7 @@ use keywright_core::text::sanitized;
 use minisign_verify::{PublicKey, Signature};
 use rustls::pki_types::{SubjectPublicKeyInfoDer, pem::PemObject};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{
     Cache, Digest, PinnedReference, Registry, RegistryError, SignatureError,
@@ -128,24 +129,6 @@ struct CosignSignature {
     signature: String,
 }
 
-#[derive(Deserialize)]
-struct Payload {
-    critical: Critical,
-}
-
-#[derive(Deserialize)]
-struct Critical {
-    image: Image,
-    #[serde(rename = "type")]
-    kind: String,
-}
-
-#[derive(Deserialize)]
-struct Image {
-    #[serde(rename = "docker-manifest-digest")]
-    manifest_digest: String,
-}
-
 impl CosignKey {
     /// Parses a public key in the format of `cosign.pub`. The error is the violated rule.
     pub fn read(pem: &str) -> Result<Self, &'static str> {
@@ -162,15 +145,19 @@ impl CosignKey {
             keywright_json::read_bytes(signatures).map_err(|_| SignatureError::Malformed)?;
         let mut refusal = SignatureError::OtherKey;
         for payload in signatures.iter().filter_map(|signed| self.payload(signed)) {
-            let payload: Payload =
+            let payload: Value =
                 keywright_json::read_bytes(&payload).map_err(|_| SignatureError::Malformed)?;
-            let named = payload.critical.image.manifest_digest;
-            if payload.critical.kind != COSIGN_PAYLOAD_TYPE {
+            let field = |pointer| {
+                let field = payload.pointer(pointer).and_then(Value::as_str);
+                field.ok_or(SignatureError::Malformed)
+            };
+            let named = field("/critical/image/docker-manifest-digest")?;
+            if field("/critical/type")? != COSIGN_PAYLOAD_TYPE {
                 refusal = SignatureError::Malformed;
             } else if named == manifest.to_string() {
                 return Ok(());
             } else {
-                refusal = SignatureError::OfAnother(sanitized(&named));
+                refusal = SignatureError::OfAnother(sanitized(named));
             }
         }
         Err(refusal)
