@@ -24,10 +24,12 @@ pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> P
     let search = Search::of(&query);
     visit.caller.trail().set_details(search.details());
     let from = query.text(FROM);
-    let content = match search.kind() {
-        Kind::Tree => search.tree(&state, &visit, from).await?,
-        Kind::Indexed => search.first_found(&state, &visit).await?,
-        Kind::Filtered => search.filtered(&state, &visit, from).await?,
+    let (text, below) = (search.text(CONTAINING), search.text(BELOW));
+    let content = match (search.has_filter(), text, below) {
+        (false, "", _) => search.tree(&state, &visit, from).await?,
+        // The database has an index for this search.
+        (false, _, "" | "/") => search.first_found(&state, &visit).await?,
+        _ => search.filtered(&state, &visit, from).await?,
     };
     let form = search.form(&state.ports.credentials.types.all());
     let page = Page::of(&visit, BROWSE, "Credentials");
@@ -36,15 +38,6 @@ pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> P
 
 /// The fields of the query that are not empty, without the position of the page.
 struct Search(Vec<(&'static str, String)>);
-
-enum Kind {
-    /// The entries directly below a path.
-    Tree,
-    /// All credentials whose names contain a text, for which the database has an index.
-    Indexed,
-    /// The credentials below a path that meet conditions.
-    Filtered,
-}
 
 impl Search {
     fn of(query: &Fields) -> Self {
@@ -73,14 +66,6 @@ impl Search {
         self.0
             .iter()
             .any(|(name, _)| ![BELOW, CONTAINING].contains(name))
-    }
-
-    fn kind(&self) -> Kind {
-        match (self.has_filter(), self.text(CONTAINING), self.text(BELOW)) {
-            (false, "", _) => Kind::Tree,
-            (false, _, "" | "/") => Kind::Indexed,
-            _ => Kind::Filtered,
-        }
     }
 
     fn details(&self) -> Value {
@@ -114,6 +99,7 @@ impl Search {
         })
     }
 
+    /// Renders the entries directly below a path.
     async fn tree(&self, state: &State, visit: &Visit, from: &str) -> Result<Markup, Failure> {
         let below = self.below();
         let read = &state.ports.credentials.read;
@@ -128,6 +114,7 @@ impl Search {
         ))
     }
 
+    /// Renders the credentials below a path that meet conditions.
     async fn filtered(&self, state: &State, visit: &Visit, from: &str) -> Result<Markup, Failure> {
         let now = state.ports.clock.now();
         let filter = Filter {
@@ -151,6 +138,7 @@ impl Search {
         Ok(self.page(&page, "", from, now, nothing))
     }
 
+    /// Renders the first credentials whose names contain a text.
     async fn first_found(&self, state: &State, visit: &Visit) -> Result<Markup, Failure> {
         let text = self.text(CONTAINING);
         let read = &state.ports.credentials.read;
