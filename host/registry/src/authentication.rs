@@ -10,6 +10,7 @@ use reqwest::{
     header::{HeaderMap, WWW_AUTHENTICATE},
 };
 use serde::Deserialize;
+use serde_json::Value;
 use zeroize::Zeroizing;
 
 use crate::{RegistryError, RegistryHost};
@@ -97,14 +98,6 @@ pub(crate) enum Challenge {
     Bearer(Url),
 }
 
-#[derive(Deserialize)]
-pub(crate) struct TokenResponse {
-    #[serde(default)]
-    token: Option<String>,
-    #[serde(default)]
-    access_token: Option<String>,
-}
-
 impl Challenge {
     /// Returns the first supported challenge in the headers of a response.
     pub(crate) fn read(head: &HeaderMap) -> Result<Self, RegistryError> {
@@ -138,19 +131,18 @@ impl Challenge {
     }
 }
 
-impl TokenResponse {
-    /// Returns the value of the `Authorization` header.
-    pub(crate) fn bearer(body: &[u8]) -> Result<Secret, RegistryError> {
-        let response: Option<Self> = keywright_json::read_bytes(body).ok();
-        let token = response.and_then(|response| response.token.or(response.access_token));
-        let is_token = |token: &String| token.bytes().all(|byte| byte.is_ascii_graphic());
-        let token = token
-            .filter(is_token)
-            .ok_or(RegistryError::ChallengeUnknown(
-                "the response of its token server contains no token",
-            ))?;
-        Ok(Secret::new(format!("Bearer {token}")))
-    }
+/// Returns the value of the `Authorization` header for the response of a token server.
+pub(crate) fn bearer(body: &[u8]) -> Result<Secret, RegistryError> {
+    let response: Value = keywright_json::read_bytes(body).unwrap_or_default();
+    let mut tokens = ["token", "access_token"].into_iter();
+    let token = tokens.find_map(|name| response.get(name)?.as_str());
+    let is_token = |token: &&str| token.bytes().all(|byte| byte.is_ascii_graphic());
+    let token = token
+        .filter(is_token)
+        .ok_or(RegistryError::ChallengeUnknown(
+            "the response of its token server contains no token",
+        ))?;
+    Ok(Secret::new(format!("Bearer {token}")))
 }
 
 /// Parses the parameters of a challenge: `name=value` or `name="value"`, separated by commas (RFC 9110, section 11.2).
@@ -233,7 +225,7 @@ mod tests {
             ("{}", None),
             ("", None),
         ] {
-            let bearer = TokenResponse::bearer(body.as_bytes()).ok();
+            let bearer = super::bearer(body.as_bytes()).ok();
             assert_eq!(bearer.as_ref().map(Secret::expose), expected, "{body}");
         }
     }

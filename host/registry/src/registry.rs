@@ -12,7 +12,7 @@ use reqwest::{
 
 use crate::{
     Credentials, RegistryError, RegistryHost,
-    authentication::{Challenge, TokenResponse},
+    authentication::{Challenge, bearer},
     error::ErrorMessage,
 };
 
@@ -217,7 +217,7 @@ impl Registry {
         let response = self.client.execute(request).await?;
         let response = self.expect(response, resource, StatusCode::OK).await?;
         let body = whole(response, resource, TOKEN_BYTES_MAX).await?;
-        TokenResponse::bearer(&body).map(Some)
+        bearer(&body).map(Some)
     }
 
     /// Returns whether a URL has the registry's scheme, host and port.
