@@ -2,10 +2,7 @@
 
 use std::{
     str::FromStr,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -132,10 +129,11 @@ impl PluginUnderTest {
         match context.random {
             TestRandom::System => self.call_drawing(call, context, Arc::new(SystemRandom)),
             TestRandom::Bytes(bytes) => {
-                let random = Arc::new(FixedBytes::new(bytes.clone()));
+                let random = FixedBytes(Mutex::new(Some(bytes.clone().into_iter())));
+                let random = Arc::new(random);
                 let source = Arc::clone(&random) as Arc<dyn RandomSource>;
                 let outcome = self.call_drawing(call, context, source);
-                if random.has_run_out() {
+                if random.0.lock().is_none() {
                     return Err(PluginTestError::RandomExhausted(bytes.len()));
                 }
                 outcome
@@ -263,31 +261,15 @@ fn reference_json(reference: Reference) -> Value {
     json
 }
 
-/// A random source with a fixed number of bytes.
-struct FixedBytes {
-    remaining: Mutex<std::vec::IntoIter<u8>>,
-    has_run_out: AtomicBool,
-}
-
-impl FixedBytes {
-    fn new(bytes: Vec<u8>) -> Self {
-        Self {
-            remaining: Mutex::new(bytes.into_iter()),
-            has_run_out: AtomicBool::new(false),
-        }
-    }
-
-    fn has_run_out(&self) -> bool {
-        self.has_run_out.load(Ordering::Relaxed)
-    }
-}
+/// A random source with a fixed number of bytes; `None` after a request for more.
+struct FixedBytes(Mutex<Option<std::vec::IntoIter<u8>>>);
 
 impl RandomSource for FixedBytes {
     fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomError> {
-        let mut remaining = self.remaining.lock();
+        let mut remaining = self.0.lock();
         for byte in bytes {
-            let Some(next) = remaining.next() else {
-                self.has_run_out.store(true, Ordering::Relaxed);
+            let Some(next) = remaining.as_mut().and_then(Iterator::next) else {
+                *remaining = None;
                 return Err(RandomError);
             };
             *byte = next;
@@ -304,11 +286,11 @@ mod tests {
 
     #[test]
     fn the_source_fails_when_its_bytes_run_out() {
-        let source = FixedBytes::new(vec![1, 2, 3]);
+        let source = FixedBytes(Mutex::new(Some(vec![1, 2, 3].into_iter())));
         let mut bytes = [0; 2];
         source.fill(&mut bytes).unwrap();
         assert_eq!(bytes, [1, 2]);
-        assert!(!source.has_run_out());
-        assert!(source.fill(&mut bytes).is_err() && source.has_run_out());
+        assert!(source.0.lock().is_some());
+        assert!(source.fill(&mut bytes).is_err() && source.0.lock().is_none());
     }
 }
