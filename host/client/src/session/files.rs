@@ -60,11 +60,6 @@ impl Directory {
         folder.create(&self.0).map_err(failed)
     }
 
-    /// Writes a file in the folder atomically. Only its owner may read it.
-    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), SessionFileError> {
-        write_whole(&self.file(name), bytes, Readers::Owner)
-    }
-
     /// Locks the folder against other runs of the program until the returned file is dropped. `None` if the file system does not
     /// support locks, or if another run has not released its lock after [`LOCK_ATTEMPTS_MAX`] attempts.
     fn lock(&self) -> Option<File> {
@@ -275,10 +270,10 @@ impl StoredSession {
             resource: self.login_options.resource.clone(),
             is_of_client: self.login_options.is_of_client,
         };
-        let text = serde_json::to_vec_pretty(&stored).map_err(|cause| {
-            SessionFileError::new(&directory.file(SESSION_FILE), "write", cause.into())
-        })?;
-        directory.write(SESSION_FILE, &Zeroizing::new(text))
+        let file = directory.file(SESSION_FILE);
+        let text = serde_json::to_vec_pretty(&stored)
+            .map_err(|cause| SessionFileError::new(&file, "write", cause.into()))?;
+        write_whole(&file, &Zeroizing::new(text), Readers::Owner)
     }
 
     /// Deletes the session, unless another run has logged in at another server in the meantime.
