@@ -96,6 +96,7 @@ async fn new_project_can_be_built_tested_and_served() {
         let tested = workshop.plugin(&["test", file]).expect(0).output;
         tested.assert_contains("test vector 5");
         tested.assert_contains("random, with at least 256 bits");
+        assert_failures_are_reported(&workshop, file);
         if language == SLOWEST {
             continue;
         }
@@ -119,6 +120,24 @@ async fn new_project_can_be_built_tested_and_served() {
         let refused = server.generate(&name, &credential_type, parameters).await;
         refused.expect_error(400, "length");
     }
+}
+
+/// Asserts that a generator reports the failures of the templates.
+fn assert_failures_are_reported(workshop: &Workshop, file: &str) {
+    for (settings, expected) in [
+        (r#"{"length_max": 16}"#, "length must be at most "),
+        (
+            r#"{"length_max": "16"}"#,
+            "invalid settings: length_max must be a whole number",
+        ),
+        (r#"{"unknown": 16}"#, "invalid settings: unknown is unknown"),
+    ] {
+        let line = format!("run {file} --settings '{settings}'");
+        workshop.fails(&line, 1, expected);
+    }
+    let settings = r#"{"length_max": 32}"#;
+    let run = ["run", file, "--settings", settings];
+    workshop.plugin(&run).expect(0);
 }
 
 /// Runs the commands below `Examples:` in the help texts, first in the help of `new`.

@@ -169,34 +169,6 @@ fn javascript_does_not_return_a_borrowed_ca() {
     }
 }
 
-/// The failures that the templates of generators return.
-#[test]
-fn failures_of_templates_are_reported() {
-    let workshop = Workshop::with(&[]);
-    for (language, _) in LANGUAGES {
-        if language == SLOWEST || !has_tools(language) {
-            continue;
-        }
-        let name = format!("refusing-{language}");
-        workshop.built(&name, language);
-        let file = format!("{name}/{name}.wasm");
-        for (settings, expected) in [
-            (r#"{"length_max": 16}"#, "length must be at most "),
-            (
-                r#"{"length_max": "16"}"#,
-                "invalid settings: length_max must be a whole number",
-            ),
-            (r#"{"unknown": 16}"#, "invalid settings: unknown is unknown"),
-        ] {
-            let line = format!("run {file} --settings '{settings}'");
-            workshop.fails(&line, 1, expected);
-        }
-        let settings = r#"{"length_max": 32}"#;
-        let run = ["run", &file, "--settings", settings];
-        workshop.plugin(&run).expect(0);
-    }
-}
-
 #[test]
 fn javascript_has_text_encoder_and_decoder() {
     let workshop = Workshop::with(&[]);
