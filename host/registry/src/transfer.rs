@@ -130,7 +130,8 @@ impl Pushed {
     }
 }
 
-/// Pushes a component, and returns its reference. The signature is pushed first, so that a component in the registry is never temporarily unsigned.
+/// Pushes a component, and returns its reference. The signature is pushed first, so that a component in the registry is never
+/// temporarily unsigned.
 pub async fn push(
     registry: &Registry,
     target: &PushTarget,

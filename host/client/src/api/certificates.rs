@@ -191,7 +191,8 @@ impl Client {
         self.execute(&call.body(options)?).await
     }
 
-    /// Moves the transitional flag to the version with this id, or to the latest version (`latest`). `None` clears it. Returns the resulting active version, followed by the transitional version, if any.
+    /// Moves the transitional flag to the version with this id, or to the latest version (`latest`); `None` clears it. Returns the
+    /// resulting active version, followed by the transitional version, if any.
     pub async fn move_transitional_version(
         &self,
         certificate_id: &str,
