@@ -319,12 +319,9 @@ fn is_known(pair: &str) -> bool {
 /// a trusted proxy. Earlier addresses may come from the caller, and are ignored.
 pub(crate) fn source(peer: SocketAddr, headers: &HeaderMap, trusted_proxies: &[IpAddr]) -> IpAddr {
     let mut source = peer.ip().to_canonical();
-    let values: Vec<&str> = headers
-        .get_all(FORWARDED_FOR)
-        .iter()
-        .map(|value| value.to_str().unwrap_or_default())
-        .collect();
-    let mut claims = values.iter().rev().flat_map(|value| value.rsplit(','));
+    // Split as bytes, because a caller's part of a value need not be ASCII.
+    let values = headers.get_all(FORWARDED_FOR).iter().rev();
+    let mut claims = values.flat_map(|value| value.as_bytes().rsplit(|byte| *byte == b','));
     while trusted_proxies.contains(&source) {
         let Some(claimed) = claims.next().and_then(address) else {
             break;
@@ -335,8 +332,8 @@ pub(crate) fn source(peer: SocketAddr, headers: &HeaderMap, trusted_proxies: &[I
 }
 
 /// Parses an address, with or without a port, because some proxies append one.
-fn address(text: &str) -> Option<IpAddr> {
-    let text = text.trim();
+fn address(bytes: &[u8]) -> Option<IpAddr> {
+    let text = str::from_utf8(bytes).ok()?.trim();
     let ip = text
         .parse::<IpAddr>()
         .or_else(|_| text.parse::<SocketAddr>().map(|address| address.ip()));
@@ -409,6 +406,8 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderValue;
+
     use super::*;
     use crate::router::routes;
 
@@ -507,13 +506,16 @@ mod tests {
             ("10.0.0.1", &["2001:db8::1"], "2001:db8::1"),
             ("10.0.0.1", &["1.2.3.4, nonsense"], "10.0.0.1"),
             ("10.0.0.1", &["1.2.3.4, "], "10.0.0.1"),
+            ("10.0.0.1", &["\u{e9}, 1.2.3.4"], "1.2.3.4"),
+            ("10.0.0.1", &["1.2.3.4, \u{e9}"], "10.0.0.1"),
             ("::ffff:10.0.0.1", &["1.2.3.4"], "1.2.3.4"),
             ("::ffff:9.9.9.9", &["1.2.3.4"], "9.9.9.9"),
         ] {
             let trusted = ["10.0.0.1", "10.0.0.2"].map(|ip| ip.parse().unwrap());
             let mut map = HeaderMap::new();
             for header in headers {
-                map.append(FORWARDED_FOR, header.parse().unwrap());
+                let header = HeaderValue::from_bytes(header.as_bytes());
+                map.append(FORWARDED_FOR, header.unwrap());
             }
             let peer = SocketAddr::new(peer.parse().unwrap(), 1);
             assert_eq!(
