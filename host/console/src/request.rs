@@ -20,11 +20,11 @@ use crate::{
 
 /// Returns the value of a cookie; `None` if it is absent or there are several of this name.
 pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    // Split as bytes, because other cookies of the host need not be ASCII.
     let fields = headers.get_all(COOKIE).iter();
-    let fields = fields.filter_map(|field| field.to_str().ok());
     let mut values = fields
-        .flat_map(|field| field.split(';'))
-        .filter_map(|pair| pair.trim().split_once('='))
+        .flat_map(|field| field.as_bytes().split(|byte| *byte == b';'))
+        .filter_map(|pair| str::from_utf8(pair).ok()?.trim().split_once('='))
         .filter(|(found, _)| *found == name)
         .map(|(_, value)| value);
     let value = values.next()?;
@@ -171,6 +171,8 @@ const FORM_TIME_MAX: Duration = Duration::from_secs(30);
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderValue;
+
     use super::*;
 
     const OWN: &str = "https://console.example";
@@ -217,7 +219,8 @@ mod tests {
     #[test]
     fn a_repeated_cookie_counts_as_absent() {
         let mut headers = HeaderMap::new();
-        headers.insert(COOKIE, "a=1; b=2".parse().unwrap());
+        let field = HeaderValue::from_bytes(b"a=\xff; b=2");
+        headers.insert(COOKIE, field.unwrap());
         assert_eq!(cookie(&headers, "b"), Some("2"));
         assert_eq!(cookie(&headers, "c"), None);
         headers.append(COOKIE, "b=3".parse().unwrap());
