@@ -45,6 +45,11 @@ pub(crate) enum SchemaVersionError {
     /// The database has tables, but no table of Keywright.
     #[error("it has tables of another program; configure a database for Keywright alone")]
     OtherProgram,
+    /// The database has no tables, and its encoding lacks characters.
+    #[error(
+        "its encoding is {0}, which lacks characters that the names of actors may contain; create the database with the encoding UTF8"
+    )]
+    OtherEncoding(String),
     /// A later schema of the search path has the tables, so that this server would create them again.
     #[error(
         "its tables are in the schema {0}, which is not the first one of search_path; correct search_path, or remove the schema before it"
@@ -274,6 +279,11 @@ pub(crate) mod statements {
             select 1 from information_schema.tables
             where table_schema = current_schema() and table_name = 'credential_version'
         ) limit 1";
+
+    /// Returns the encoding if it can't store all characters and there are no tables of Keywright. `SQL_ASCII` stores any bytes.
+    pub(crate) const POSTGRES_OTHER_ENCODING: &str = "
+        select current_setting('server_encoding')
+        where current_setting('server_encoding') not in ('UTF8', 'SQL_ASCII') and to_regclass('credential_version') is null";
 
     /// Returns the schema of the tables if it is not the one in which tables are created.
     pub(crate) const POSTGRES_OTHER_SCHEMA: &str = "

@@ -104,11 +104,16 @@ pub(crate) async fn reach(options: &PostgresOptions) -> Result<(), DatabaseOpenE
     closed.map_err(|source| not_reached(&database, source))
 }
 
-/// Refuses the schema of another program, and a schema that hides the tables of an earlier start.
+/// Refuses the schema of another program, a schema that hides the tables of an earlier start, and a new database whose encoding
+/// lacks characters.
 async fn require_own(connection: &mut PgConnection) -> Result<(), BoxDynError> {
     let other = sqlx::query_scalar(statements::POSTGRES_OTHER_SCHEMA);
     if let Some(schema) = other.fetch_optional(&mut *connection).await? {
         return Err(SchemaVersionError::OtherSchema(schema).into());
+    }
+    let encoding = sqlx::query_scalar(statements::POSTGRES_OTHER_ENCODING);
+    if let Some(encoding) = encoding.fetch_optional(&mut *connection).await? {
+        return Err(SchemaVersionError::OtherEncoding(encoding).into());
     }
     let found = sqlx::query(statements::POSTGRES_OTHER_PROGRAM);
     match found.fetch_optional(connection).await? {

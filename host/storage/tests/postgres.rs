@@ -110,6 +110,22 @@ async fn a_schema_that_hides_the_tables_is_refused() {
 }
 
 #[tokio::test]
+async fn a_new_database_without_all_characters_is_refused() {
+    let Some(server) = keywright_test_postgres::shared() else {
+        return;
+    };
+    let url = server.new_database();
+    let latin =
+        "create database latin encoding 'LATIN1' template template0 lc_collate 'C' lc_ctype 'C'";
+    server.run_at(&url, latin);
+    let (_, parameters) = url.split_once('?').unwrap();
+    let options = postgres_options(&format!("postgres:///latin?{parameters}"));
+    let refused = open(options).await.err().unwrap();
+    let cause = refused.source().unwrap().to_string();
+    assert!(cause.starts_with("its encoding is LATIN1"), "{cause}");
+}
+
+#[tokio::test]
 async fn a_database_whose_sessions_disable_triggers_is_refused() {
     let fixture = Fixture::new().await;
     let url = url(&fixture);
