@@ -92,7 +92,9 @@ async fn a_rotation_alternates_between_console_and_command_line() {
 async fn console_and_cli_list_the_same_outstanding_credentials() {
     let (server, mut browser) = with_leaf().await;
     server.generate_authority("/inner", Some("/root")).await;
-    server.generate_leaf("/below", "/inner").await;
+    for ca in ["/root", "/inner"] {
+        server.generate_leaf("/below", ca).await;
+    }
     server.generate_leaf("/moved", "/root").await;
     server.generate_authority("/elsewhere", None).await;
     let shell = Shell::of(&server);

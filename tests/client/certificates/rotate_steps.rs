@@ -21,6 +21,9 @@ async fn server_with_tree() -> ReusedServer {
 #[tokio::test]
 async fn certificates_below_a_regenerated_one_stay_outstanding() {
     let server = server_with_tree().await;
+    for ca in ["/root", "/inner"] {
+        server.generate_leaf("/moved", ca).await;
+    }
     let shell = Shell::of(&server);
     rotate(&shell, "/root", &["--next"]);
     rotate(&shell, "/root", &["--next"]);
@@ -30,9 +33,11 @@ async fn certificates_below_a_regenerated_one_stay_outstanding() {
     server.regenerated("/other").await;
     assert_eq!(outstanding(), json!(["/inner"]));
     server.regenerated("/inner").await;
-    assert_eq!(outstanding(), json!(["/leaf"]));
-    assert_eq!(rotate(&shell, "/root", &["--status"])["stage"], "switched");
+    assert_eq!(outstanding(), json!(["/leaf", "/moved"]));
     server.regenerated("/leaf").await;
+    assert_eq!(outstanding(), json!(["/moved"]));
+    assert_eq!(rotate(&shell, "/root", &["--status"])["stage"], "switched");
+    server.regenerated("/moved").await;
     assert_eq!(outstanding(), json!([]));
     assert_eq!(rotate(&shell, "/root", &["--status"])["stage"], "renewed");
 }

@@ -237,14 +237,15 @@ async fn outstanding(
         let others = outstanding_issued(client, &authority, &signing, &mut seen).await?;
         found.extend(others);
         for name in &authority.signs {
-            if !seen.insert(name.to_lowercase()) {
+            if seen.contains(&name.to_lowercase()) {
                 continue;
             }
             let child = readable(client.certificate(name).await, name, &authority)?;
-            // The certificate may be listed because of an older version. The signer of the latest version counts.
+            // The certificate may be listed because of an older version, and a CA below may have signed the latest one.
             if !child.signed_by.eq_ignore_ascii_case(&authority.name) {
                 continue;
             }
+            seen.insert(name.to_lowercase());
             let current = client.certificate_versions(&child.id, true).await;
             let current = readable(current, name, &authority)?;
             let Some(in_use) = current.first() else {

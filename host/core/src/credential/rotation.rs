@@ -246,9 +246,9 @@ impl CertificateCredentials {
             let names = names.await.map_err(UseCaseError::from)?.into_iter();
             let names = names.map(|signed| signed.name);
             let names: Vec<_> = names
-                .filter(|name| walk.seen.insert(name.folded()))
+                .filter(|name| !walk.seen.contains(&name.folded()))
                 .collect();
-            if walk.seen.len() > BULK_CERTIFICATES_MAX as usize + 1 {
+            if walk.seen.len() + names.len() > BULK_CERTIFICATES_MAX as usize + 1 {
                 return Err(UseCaseError::TooManySigned.into());
             }
             for names in names.chunks(READ_AT_ONCE) {
@@ -266,7 +266,7 @@ struct Walk<'a> {
     of: &'a CertificateCredentials,
     caller: &'a Caller,
     permissions: EffectivePermissions,
-    /// The folded names of all credentials found so far.
+    /// The folded names of the rotated CA, and of the credentials that were checked as signed by a CA.
     seen: HashSet<String>,
     /// The CAs whose signed credentials have not been checked, each with its active version.
     authorities: Vec<(CredentialName, Uuid)>,
@@ -297,11 +297,12 @@ impl Walk<'_> {
             .newest_by_names(self.caller.actor(), &names)
             .await;
         for newest in newest.map_err(UseCaseError::from)? {
-            // The CA may have signed only an older version.
+            // The CA may have signed only an older version, and a CA below it the latest one.
             let signer = newest.attributes.signed_by.as_ref();
             if signer.map(CredentialName::lookup) != Some(authority.lookup()) {
                 continue;
             }
+            self.seen.insert(newest.name.folded());
             let active = if newest.attributes.is_transitional {
                 store.active_versions(&newest.name.lookup()).await?.active
             } else {
