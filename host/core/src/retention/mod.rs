@@ -161,35 +161,26 @@ impl Retention {
         threshold: RetentionThreshold,
         deletion: &RetentionDeletion<'_>,
     ) -> Result<u64, RetentionError> {
+        let mut announced = None;
         if let Some(trail) = &self.trail {
             trail.announce(deletion).await?;
+            announced = Some(Announced {
+                trail: trail.as_ref(),
+                deletion,
+                not_deleted: deletion.version_ids.to_vec(),
+                reason: NotDeleted::Unconfirmed,
+            });
         }
-        let retract = |version_ids: &[Uuid], reason| {
-            if let Some(trail) = &self.trail
-                && !version_ids.is_empty()
-            {
-                let deletion = RetentionDeletion {
-                    version_ids,
-                    ..deletion.clone()
-                };
-                trail.retract(&deletion, reason);
-            }
-        };
         let deleting = self.repository.delete_versions(
             deletion.credential.id,
             threshold,
             deletion.version_ids,
         );
-        let deleted = match deleting.await {
-            Ok(deleted) => deleted,
-            Err(failure) => {
-                retract(deletion.version_ids, NotDeleted::Unconfirmed);
-                return Err(failure.into());
-            }
-        };
-        let announced = deletion.version_ids.iter().copied();
-        let not_deleted: Vec<Uuid> = announced.filter(|id| !deleted.contains(id)).collect();
-        retract(&not_deleted, NotDeleted::Changed);
+        let deleted = deleting.await?;
+        if let Some(announced) = &mut announced {
+            announced.not_deleted.retain(|id| !deleted.contains(id));
+            announced.reason = NotDeleted::Changed;
+        }
         Ok(u64::try_from(deleted.len()).unwrap_or(u64::MAX))
     }
 }
@@ -214,6 +205,26 @@ impl RetentionRun {
     }
 }
 
+/// An announced deletion. Its drop records the versions that were not deleted, even if the whole run is dropped.
+struct Announced<'a> {
+    trail: &'a dyn RetentionTrail,
+    deletion: &'a RetentionDeletion<'a>,
+    not_deleted: Vec<Uuid>,
+    reason: NotDeleted,
+}
+
+impl Drop for Announced<'_> {
+    fn drop(&mut self) {
+        if !self.not_deleted.is_empty() {
+            let deletion = RetentionDeletion {
+                version_ids: &self.not_deleted,
+                ..self.deletion.clone()
+            };
+            self.trail.retract(&deletion, self.reason);
+        }
+    }
+}
+
 /// The maximum number of credentials per step.
 pub const PAGE_CREDENTIALS_MAX: u32 = 500;
 
@@ -225,6 +236,7 @@ mod tests {
     use std::sync::Mutex;
 
     use async_trait::async_trait;
+    use futures_util::FutureExt;
 
     use super::*;
     use crate::{credential::CredentialName, permission::PermissionPath, ports::RetentionPage};
@@ -237,6 +249,7 @@ mod tests {
         /// The sequences of versions that `delete_versions` skips.
         skipped: Vec<i64>,
         is_unavailable: bool,
+        is_hanging: bool,
         is_trail_broken: bool,
         recorded: Mutex<Vec<String>>,
     }
@@ -310,6 +323,9 @@ mod tests {
             _: RetentionThreshold,
             version_ids: &[Uuid],
         ) -> Result<Vec<Uuid>, RepositoryError> {
+            if self.is_hanging {
+                std::future::pending::<()>().await;
+            }
             if self.is_unavailable {
                 return Err(RepositoryError::Unavailable("connection refused".into()));
             }
@@ -437,6 +453,12 @@ mod tests {
             unavailable.recorded(),
             ["announced /a [1, 2]", "Unconfirmed /a [1, 2]"]
         );
+        let mut hanging = world(&[("/a", 1..3)]);
+        hanging.is_hanging = true;
+        let hanging = Arc::new(hanging);
+        let interrupted = retention(&hanging, &["/*"]);
+        assert!(run(&interrupted).now_or_never().is_none());
+        assert_eq!(hanging.recorded(), unavailable.recorded());
     }
 
     #[test]
