@@ -204,12 +204,15 @@ impl Parameter {
             Input::Boolean => {
                 let value = Value::Bool(!text.is_empty());
                 let default = self.default().cloned().unwrap_or(Value::Bool(false));
-                return Ok((value != default).then(|| value.to_string()));
+                return Ok((self.is_required || value != default).then(|| value.to_string()));
             }
             Input::Choices(_) => {
                 let chosen: Vec<_> = form.all(&field).map(Value::from).collect();
                 return Ok((!chosen.is_empty()).then(|| Value::from(chosen).to_string()));
             }
+            // A text may consist of spaces, such as a separator.
+            Input::Text if text.is_empty() => return Ok(None),
+            Input::Text => text.into(),
             _ if text.trim().is_empty() => return Ok(None),
             Input::Choice(values) => {
                 let chosen = values.iter().find(|value| label(value) == text);
@@ -225,7 +228,6 @@ impl Parameter {
                 .map_err(|_| "a whole number")?
                 .into(),
             Input::Number => text.trim().parse::<f64>().map_err(|_| "a number")?.into(),
-            Input::Text => text.into(),
             Input::Json => keywright_json::read(text).map_err(|_| "valid JSON")?,
         };
         Ok(Some(value.to_string()))
@@ -310,3 +312,27 @@ const PRIVATE_KEY: &str = "PRIVATE KEY";
 const WHOLE_VALUE: &str = "value";
 
 const PARAMETER_PREFIX: &str = "parameter.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_of_spaces_and_a_required_flag_that_is_not_chosen_are_sent() {
+        let schema = r#"{
+            "properties": {
+                "count": {"type": "integer"},
+                "flag": {"type": "boolean"},
+                "separator": {"type": "string", "default": "-"},
+                "strict": {"type": "boolean"},
+                "suffix": {"type": "string"}
+            },
+            "required": ["strict"]
+        }"#;
+        let query = "/?parameter.count=%20&parameter.separator=%20&parameter.suffix=";
+        let entered = Fields::of_query(&query.parse().unwrap());
+        let read = ParameterForm::of(schema).read(&entered).unwrap();
+        let read: Vec<_> = read.iter().collect();
+        assert_eq!(read, [("separator", "\" \""), ("strict", "false")]);
+    }
+}
