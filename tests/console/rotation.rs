@@ -111,6 +111,8 @@ async fn console_and_cli_list_the_same_outstanding_credentials() {
         "/inner transitional",
         "/below",
         "/inner cleared",
+        "/below",
+        "/inner without CA",
     ] {
         match change {
             "" => {}
@@ -131,6 +133,9 @@ async fn console_and_cli_list_the_same_outstanding_credentials() {
             "/inner cleared" => {
                 let arguments = "certificates transitional /inner --clear";
                 assert_eq!(shell.run(arguments).status, Some(0));
+            }
+            "/inner without CA" => {
+                server.generate_leaf("/inner", "/root").await;
             }
             name => {
                 server.regenerated(name).await;
@@ -156,7 +161,7 @@ async fn console_and_cli_list_the_same_outstanding_credentials() {
             "/below"
         ]
     );
-    assert_eq!(seen[7], "/below");
+    assert_eq!(seen[7..], ["/below", "", "/below"]);
 }
 
 /// Starts a session, and generates a CA and a certificate that it signs.

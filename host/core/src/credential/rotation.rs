@@ -234,9 +234,18 @@ impl CertificateCredentials {
             certificates: HashMap::new(),
             outstanding: Vec::new(),
         };
-        while let Some((authority, signing)) = walk.authorities.pop() {
+        while !walk.authorities.is_empty() {
+            let rest = walk.authorities.len().saturating_sub(READ_AT_ONCE);
+            let authorities: HashMap<_, _> = walk
+                .authorities
+                .drain(rest..)
+                .map(|authority| (authority.0.folded(), authority))
+                .collect();
             let rows_max = BULK_CERTIFICATES_MAX + 2;
-            let signers = [authority.lookup()];
+            let signers: Vec<_> = authorities
+                .values()
+                .map(|(name, _)| name.lookup())
+                .collect();
             let names = self.store.repository.names_signed_by(
                 caller.actor(),
                 &signers,
@@ -252,7 +261,7 @@ impl CertificateCredentials {
                 return Err(UseCaseError::TooManySigned.into());
             }
             for names in names.chunks(READ_AT_ONCE) {
-                walk.check(&authority, signing, names).await?;
+                walk.check(&authorities, names).await?;
             }
         }
         let mut outstanding = walk.outstanding;
@@ -268,7 +277,8 @@ struct Walk<'a> {
     permissions: EffectivePermissions,
     /// The folded names of the rotated CA, and of the credentials that were checked as signed by a CA.
     seen: HashSet<String>,
-    /// The CAs whose signed credentials have not been checked, each with its active version.
+    /// The certificates whose signed credentials have not been checked, each with its active version. Also a certificate that is
+    /// no CA may have signed some, with an older version.
     authorities: Vec<(CredentialName, Uuid)>,
     /// The certificates of CA versions, in DER; `None` if a version does not exist, or its certificate is malformed.
     certificates: HashMap<Uuid, Option<Vec<u8>>>,
@@ -276,11 +286,10 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Checks some of the credentials that a CA signed.
+    /// Checks some of the credentials that these CAs signed. The CAs are mapped by folded name.
     async fn check(
         &mut self,
-        authority: &CredentialName,
-        signing: Uuid,
+        authorities: &HashMap<String, (CredentialName, Uuid)>,
         names: &[CredentialName],
     ) -> Result<(), RotationError> {
         let unreadable = |name: &&CredentialName| {
@@ -297,11 +306,12 @@ impl Walk<'_> {
             .newest_by_names(self.caller.actor(), &names)
             .await;
         for newest in newest.map_err(UseCaseError::from)? {
-            // The CA may have signed only an older version, and a CA below it the latest one.
+            // The CAs may have signed only older versions, and another CA, which is checked later, the latest one.
             let signer = newest.attributes.signed_by.as_ref();
-            if signer.map(CredentialName::lookup) != Some(authority.lookup()) {
+            let authority = signer.and_then(|signer| authorities.get(&signer.folded()));
+            let Some((authority, signing)) = authority else {
                 continue;
-            }
+            };
             self.seen.insert(newest.name.folded());
             let active = if newest.attributes.is_transitional {
                 store.active_versions(&newest.name.lookup()).await?.active
@@ -309,10 +319,11 @@ impl Walk<'_> {
                 Some(newest)
             };
             let Some(active) = active else { continue };
-            let (name, id, is_authority) = (active.name.clone(), active.id, active.is_authority());
-            if !self.is_signed_by(authority, signing, active).await? {
+            let (name, id) = (active.name.clone(), active.id);
+            let may_sign = active.credential_type.is_certificate();
+            if !self.is_signed_by(authority, *signing, active).await? {
                 self.outstanding.push(name);
-            } else if is_authority {
+            } else if may_sign {
                 self.authorities.push((name, id));
             }
         }
@@ -376,7 +387,7 @@ impl Walk<'_> {
     }
 }
 
-/// The number of credentials whose latest versions are read at once.
+/// The number of credentials whose latest versions, or whose signed credentials, are read at once.
 const READ_AT_ONCE: usize = 64;
 
 #[cfg(test)]
