@@ -169,17 +169,6 @@ async fn a_ca_with_only_a_transitional_version_is_404() {
 }
 
 #[tokio::test]
-async fn a_value_without_recoverable_parameters_is_400() {
-    let server = Server::reused().await;
-    server.generate_authority("/root", None).await;
-    server.generate_leaf("/leaf", "/root").await;
-    let p521 = include_str!("../../../plugins/certificate/tests/keys/p521.pem");
-    let value = json!({"certificate": p521});
-    server.stored("/leaf", "certificate", value).await;
-    refused(&server, below_root(), 400, &["/leaf", "ecdsa-p521"]).await;
-}
-
-#[tokio::test]
 async fn dry_and_real_runs_report_the_same_of_several_failures() {
     let server = Server::reused().await;
     server.generate_authority("/root", None).await;

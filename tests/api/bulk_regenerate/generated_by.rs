@@ -144,6 +144,10 @@ async fn invalid_requests_are_400_and_name_the_field() {
             json!({"generated_by": digest, "dry_run": "maybe"}),
             "dry_run",
         ),
+        (
+            json!({"signed_by": "/root", "keep_going": "maybe"}),
+            "keep_going",
+        ),
     ] {
         let response = server.post(BULK_REGENERATE, body.clone()).await;
         response.expect_error(400, named);

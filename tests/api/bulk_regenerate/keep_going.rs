@@ -219,11 +219,3 @@ async fn a_plugin_still_in_use_refuses_the_whole_request() {
     let response = server.post(BULK_REGENERATE, body).await;
     response.expect_error(400, "configure another plugin");
 }
-
-#[tokio::test]
-async fn keep_going_must_be_a_boolean() {
-    let server = Server::reused().await;
-    let body = json!({"signed_by": "/root", "keep_going": "maybe"});
-    let response = server.post(BULK_REGENERATE, body).await;
-    response.expect_error(400, "keep_going");
-}

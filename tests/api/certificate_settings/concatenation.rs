@@ -353,19 +353,6 @@ async fn a_step_of_its_ca_does_not_undo_the_rotation_of_a_child() {
 }
 
 #[tokio::test]
-async fn a_second_transitional_version_is_400_and_changes_no_child() {
-    let server = server(CONCATENATED).await;
-    let (root, _) = root_and_leaf(&server).await;
-    make_transitional(&root).await;
-    let other = external_certificates::authority("root");
-    let body = json!({"value": {"certificate": other.certificate}, "transitional": true});
-    root.add_version(body).await.expect(400).error();
-    let leaf = server.newest("/leaf").await["id"].clone();
-    root.move_transitional(leaf).await.expect(400).error();
-    assert_eq!(server.versions("/leaf").await.len(), 2);
-}
-
-#[tokio::test]
 async fn unchanged_cas_or_a_disabled_setting_add_no_version() {
     let on = server(CONCATENATED).await;
     let (root, _) = root_and_leaf(&on).await;

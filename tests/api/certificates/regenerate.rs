@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use super::{Certificate, assert_signed_by, ids, transitional};
 use crate::{
-    external_certificates::{Signing, authority},
     given,
     keys::{certificate_days, certificate_key_bits},
 };
@@ -152,30 +151,6 @@ async fn invalid_bodies_are_refused_and_add_no_version() {
         .body("{}");
     server.send(other_type).await.expect(400).error();
     assert_eq!(certificate.versions().await.len(), 1);
-}
-
-#[tokio::test]
-async fn regenerating_a_set_certificate_needs_a_named_ca() {
-    let server = Server::reused().await;
-    let root = authority("root");
-    let leaf = root.sign_leaf("leaf");
-    Certificate::set(&server, "/root", root.value()).await;
-    let pem = &leaf.certificate;
-    let by_name = json!({"ca_name": "/root", "certificate": pem});
-    let by_value = json!({"ca": root.certificate, "certificate": pem});
-    let without = json!({"private_key": leaf.private_key});
-    for (name, value, status) in [
-        ("/by-name", by_name, 200),
-        ("/by-value", by_value, 400),
-        ("/without", without, 400),
-    ] {
-        let certificate = Certificate::set(&server, name, value).await;
-        let response = certificate.regenerate(json!({})).await;
-        response.expect(status);
-    }
-    server.delete("/api/v1/data?name=/root").await.expect(204);
-    let orphan = Certificate::named(&server, "/by-name").await;
-    orphan.regenerate(json!({})).await.expect(404).error();
 }
 
 // Requests with another key length or duration.

@@ -4,7 +4,7 @@ use keywright_harness::Server;
 use reqwest::{Method, header};
 use serde_json::json;
 
-use super::{CERTIFICATES, Certificate, ids, requests};
+use super::{Certificate, ids, requests};
 use crate::{audit::events, given};
 
 #[tokio::test]
@@ -76,21 +76,4 @@ async fn a_recreated_credential_has_another_id() {
         response.expect(404);
     }
     assert_eq!(new.versions().await, before);
-}
-
-#[tokio::test]
-async fn a_bad_body_is_reported_before_an_absent_certificate() {
-    let server = Server::reused().await;
-    let path = format!("{CERTIFICATES}/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9");
-    let unknown = json!({"unknown": 1, "version": null, "value": {}});
-    for (method, below) in [
-        (Method::POST, "regenerate"),
-        (Method::POST, "versions"),
-        (Method::PUT, "update_transitional_version"),
-    ] {
-        let response = given::send(&server, method, &format!("{path}/{below}"), &unknown).await;
-        response.expect(422).error();
-    }
-    let versions = format!("{path}/versions?current=maybe");
-    server.get(&versions).await.expect(400).error();
 }
