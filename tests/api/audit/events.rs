@@ -355,7 +355,7 @@ async fn read_only_mode_changes_and_refusals_are_audited() {
 #[tokio::test]
 async fn open_and_unauthenticated_requests_are_not_audited() {
     let server = Server::reused().await;
-    let open = "/info /health /version /info/ /version/ /api/v1/key-usage /api/v1/types";
+    let open = "/info /health /version /info/ /version/ /api/v1/key-usage /api/v1/types /docs /openapi.json";
     for path in open.split(' ') {
         server.get(path).await.expect(200);
     }

@@ -165,6 +165,11 @@ async fn invalid_past_and_future_times_are_refused() {
         let token = signed(&mint, &claims);
         expect_refused(&server, &token, code, &format!("{claim} {json}")).await;
     }
+    // An expired token is reported before missing scopes.
+    let mut unscoped = mint.claims_with("scope", Value::Null);
+    unscoped["exp"] = json!(now - 61);
+    let unscoped = mint.token(&unscoped);
+    expect_refused(&server, &unscoped, expired, "without scopes").await;
     let latest = with_text(&mint.claims_with("exp", Value::Null), "exp", "253402300799");
     present(&server, &signed(&mint, &latest)).await.expect(200);
 }

@@ -6,61 +6,16 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::Algorithm;
 use keywright_harness::{
     Options, Reply, Server, Stub,
-    mint::{Mint, expect_refused, other_key, present, seconds_since_epoch, sign, signing_key},
+    mint::{Mint, expect_refused, present, seconds_since_epoch, sign, signing_key},
     until,
 };
-use reqwest::{Method, header};
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{Signer, StubProvider};
 use crate::external_certificates;
 
 // A server that trusts a remote identity provider over HTTPS.
-
-#[tokio::test]
-async fn a_token_of_the_trusted_provider_is_accepted() {
-    let (provider, server) = provider_and_server().await;
-    present(&server, provider.token()).await.expect(200);
-    let body = json!({"name": "/a", "type": "value", "value": "v"});
-    let request = server
-        .request(Method::PUT, "/api/v1/data")
-        .bearer_auth(provider.token())
-        .header(header::CONTENT_TYPE, "application/json")
-        .body(body.to_string());
-    let version = server.send(request).await.expect(200).json();
-    assert_eq!(version["value"], "v");
-}
-
-#[tokio::test]
-async fn info_names_the_provider() {
-    let (provider, server) = provider_and_server().await;
-    let information = server.get_json("/info").await;
-    assert_eq!(
-        information["auth-server"]["url"],
-        format!("{}/identity", provider.base_url())
-    );
-}
-
-#[tokio::test]
-async fn an_untrusted_token_is_invalid_with_a_remote_provider() {
-    let (provider, server) = provider_and_server().await;
-    let stranger = Server::start().await;
-    let mint = Mint::of(&provider).await;
-    let forged = sign(
-        &mint.header(),
-        &mint.claims(),
-        Algorithm::RS256,
-        &other_key(),
-    );
-    for token in [stranger.token(), &forged, "x"] {
-        let response = present(&server, token).await;
-        assert_eq!(response.expect(401).error(), "invalid_token");
-    }
-    for (issuer, status) in [(mint.claims()["iss"].clone(), 200), (json!("x"), 401)] {
-        let token = mint.token(&mint.claims_with("iss", issuer));
-        present(&server, &token).await.expect(status);
-    }
-}
 
 #[tokio::test]
 async fn a_key_id_that_the_provider_does_not_publish_is_invalid() {
@@ -83,25 +38,6 @@ async fn a_key_id_that_the_provider_does_not_publish_is_invalid() {
         .retain(|field, _| field != "kid");
     let token = sign(&header, &mint.claims(), Algorithm::RS256, &signing_key());
     present(&server, &token).await.expect(200);
-}
-
-#[tokio::test]
-async fn tokens_stay_valid_while_the_provider_is_unreachable() {
-    let (provider, server) = provider_and_server().await;
-    let mint = Mint::of(&provider).await;
-    let known = provider.token().to_owned();
-    present(&server, &known).await.expect(200);
-    provider.stop().await;
-    present(&server, &known).await.expect(200);
-    let unseen = mint.token(&mint.claims_with("jti", json!("unseen")));
-    present(&server, &unseen).await.expect(200);
-    let forged = sign(
-        &mint.header(),
-        &mint.claims(),
-        Algorithm::RS256,
-        &other_key(),
-    );
-    present(&server, &forged).await.expect(401);
 }
 
 #[tokio::test]
@@ -152,18 +88,6 @@ async fn provider_and_server() -> (Server, Server) {
 }
 
 // Any OIDC provider: the address, the types and the rotation of its keys.
-
-#[tokio::test]
-async fn keys_come_from_the_discovered_address() {
-    let key = Signer::rsa("a");
-    let provider = StubProvider::start("/realms/x", &[&key]);
-    let server = Server::start_with(&provider.options()).await;
-    let token = key.token(&provider.claims());
-    present(&server, &token).await.expect(200);
-    assert_eq!(provider.requests("/.well-known/openid-configuration"), 1);
-    assert_eq!(provider.requests("/keys"), 1);
-    assert_eq!(provider.requests("/token_keys"), 0);
-}
 
 #[tokio::test]
 async fn without_jwks_uri_keys_are_fetched_from_token_keys() {

@@ -67,15 +67,6 @@ async fn times_may_differ_by_a_minute() {
     }
 }
 
-#[tokio::test]
-async fn a_cached_token_expires() {
-    let service = Service::new().await;
-    let token = trusted_key().sign(&good_claims());
-    assert_eq!(code(&service, &token).await.0, StatusCode::OK);
-    service.clock.0.fetch_add(661, Ordering::SeqCst);
-    assert_eq!(code(&service, &token).await.1, "access_token_expired");
-}
-
 /// A login of a user at the development identity provider.
 const PASSWORD_FORM: &str = "grant_type=password&response_type=token&client_id=credhub_cli&client_secret=&username=someone&password=user-password";
 
