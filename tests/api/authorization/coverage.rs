@@ -60,16 +60,6 @@ async fn requests_by_name_need_permission_on_given_and_stored_casing() {
     caller.delete(&named("/Folder/It")).await.expect(204);
 }
 
-#[tokio::test]
-async fn certificate_requests_by_id_need_permission_on_stored_casing() {
-    let (server, caller) = server_with(&[("/Ca", &["read", "write"]), ("/other", &["read"])]).await;
-    for (name, status) in [("/Ca", 200), ("/OTHER", 404)] {
-        server.issued(name, json!({"is_ca": true})).await;
-        let versions = server.certificate_path(name).await + "/versions";
-        caller.get(&versions).await.expect(status);
-    }
-}
-
 async fn server_with(permissions: &[(&str, &[&str])]) -> (ReusedServer, Caller) {
     let server = Server::reused().await;
     let caller = server.as_client("caller").await;

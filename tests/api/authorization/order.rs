@@ -39,9 +39,24 @@ const BAD_REQUESTS: &str = r#"
     422 PUT {certificate}/update_transitional_version {"version": null, "x": 1}
     400 POST {certificate}/versions {}
     400 POST {certificate}/versions {"value": {"certificate": "x"}}
+    400 GET {certificate}/versions?current=maybe
     400 DELETE /api/v1/data
     400 GET /api/v1/data
     400 GET /api/v1/data?name=/it&versions=-1
+    400 GET /api/v2/permissions
+    422 POST /api/v2/permissions {}
+    400 POST /api/v2/permissions {"path": "/a*", "actor": "x", "operations": ["read"]}
+    422 POST /api/v2/permissions {"path": "/a", "actor": "x", "operations": ["execute"]}
+    422 POST /api/v2/permissions {"unknown": 1, "operations": ["read"]}
+    400 PUT {permission} {"path": "/a", "actor": "", "operations": ["read"]}
+    422 PUT {permission} {"path": "/a", "actor": "other", "operations": ["execute"]}
+    422 PATCH {permission} {}
+    422 PATCH {permission} {"operations": ["execute"]}
+    400 GET /api/v1/permissions
+    400 DELETE /api/v1/permissions
+    400 POST /api/v1/permissions {"credential_name": "/a", "permissions": [{"path": "/b", "actor": "x", "operations": ["read"]}]}
+    422 POST /api/v1/permissions {"credential_name": "/a", "permissions": [{"path": "/a", "actor": "x", "operations": ["execute"]}]}
+    400 GET /api/v2/permissions/explain
 "#;
 
 #[tokio::test]
@@ -50,7 +65,10 @@ async fn a_bad_body_is_reported_before_a_missing_permission() {
     server.set_value("/it", "v").await;
     let stranger = server.as_client("stranger").await;
     let certificate = "/api/v1/certificates/7c3b2d1e-0000-4000-8000-000000000000";
-    let table = BAD_REQUESTS.replace("{certificate}", certificate);
+    let id = server.grant("/a", "other", &["read"]).await;
+    let table = BAD_REQUESTS
+        .replace("{certificate}", certificate)
+        .replace("{permission}", &format!("/api/v2/permissions/{id}"));
     for (status, method, target, body) in given::requests(&table) {
         let what = format!("{method} {target} {body}");
         let response = stranger.send(method, &target, body).await;

@@ -3,7 +3,7 @@
 use keywright_harness::{Caller, Response, Server, Text};
 use serde_json::{Value, json};
 
-use super::{ALL, by_name, client_with, permission};
+use super::{by_name, client_with, permission};
 use crate::given::assert_refused;
 
 #[tokio::test]
@@ -114,33 +114,6 @@ async fn a_wildcard_path_is_explained_by_rules_for_its_permissions() {
 }
 
 #[tokio::test]
-async fn read_acl_on_the_path_is_required_and_sufficient() {
-    let server = Server::reused().await;
-    let reader = client_with(&server, "/a/*", &["read_acl"]).await;
-    let everything = server.grant("/*", "other", &["read"]).await;
-    let response = request_explanation(&reader, "/a/b", "other", "read").await;
-    let explained = response.expect(200);
-    assert_eq!(explained.json()["allowed_by"]["uuid"], everything);
-    let own = request_explanation(&reader, "/a/b", reader.actor(), "read").await;
-    assert_eq!(own.expect(200).json()["allowed"], false);
-    let others: Vec<_> = ALL.into_iter().filter(|one| *one != "read_acl").collect();
-    let stranger = server.as_client("stranger").await;
-    server.grant("/a/b", stranger.actor(), &others).await;
-    let absent = request_explanation(&stranger, "/absent", "other", "read").await;
-    for (caller, path, actor) in [
-        (&reader, "/a", "other"),
-        (&reader, "/b", "other"),
-        (&reader, "/*", "other"),
-        (&stranger, "/a/b", "other"),
-        (&stranger, "/a/b", stranger.actor()),
-        (&stranger, "/gone", "unknown-actor"),
-    ] {
-        let refused = request_explanation(caller, path, actor, "read").await;
-        assert_eq!(refused.expect(404).body, absent.body, "{path} {actor}");
-    }
-}
-
-#[tokio::test]
 async fn an_explanation_reveals_no_hidden_name_in_another_casing() {
     let server = Server::reused().await;
     let reader = client_with(&server, "/A/*", &["read_acl"]).await;
@@ -206,20 +179,6 @@ async fn an_incomplete_query_is_refused() {
         422 GET /api/v2/permissions/explain?actor=x&path=/a&operation=READ
     ";
     assert_refused(&server, &refused.replace("{long}", &"x".repeat(256))).await;
-}
-
-#[tokio::test]
-async fn explaining_changes_nothing_and_is_get_only() {
-    let server = Server::reused().await;
-    let caller = server.as_client("developer").await;
-    let body = permission("/a", "other", &["read"]);
-    let address = super::address("explain");
-    caller.post(&address, body.clone()).await.expect(404);
-    caller.put(&address, body.clone()).await.expect(404);
-    caller.patch(&address, body).await.expect(404);
-    caller.delete(&address).await.expect(404);
-    explain(&server, "/a", "other", "read").await;
-    assert_eq!(super::stored(&server, "/a", "other").await, None);
 }
 
 /// Returns an explanation, requested by the client `developer`.

@@ -1,7 +1,7 @@
 //! The effects of permissions, configured permissions, and simultaneous changes.
 
 use keywright_harness::{Caller, Options, Server, Text};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::{
@@ -24,16 +24,6 @@ async fn a_permission_exists_independently_of_its_credential() {
         let actual = operations(&server, "/a", reader.actor()).await;
         assert_eq!(actual, json!(["read"]));
     }
-}
-
-#[tokio::test]
-async fn a_permission_survives_a_restart() {
-    let server = Server::start().await;
-    let id = server.grant("/a", "someone", &["read"]).await;
-    let directory = server.stop().await;
-    let server = Server::start_in(directory, &Options::default()).await;
-    let actual = server.get_json(&address(&id)).await;
-    assert_eq!(actual["actor"], "someone");
 }
 
 #[tokio::test]
@@ -68,62 +58,6 @@ async fn permission_changes_apply_from_the_next_request() {
         assert_eq!(read(&caller, "/a").await, 404);
         server.revoke(&id).await;
         assert_eq!(read(&caller, "/a").await, 404);
-    }
-}
-
-#[tokio::test]
-async fn the_requested_and_the_stored_casing_must_both_be_permitted() {
-    let server = Server::reused().await;
-    let id = server.set_value("/Mixed/Name", "x").await["id"].clone();
-    let by_id = format!("/api/v1/data/{}", id.as_str().unwrap());
-    for (path, requested, is_read, is_read_by_id) in [
-        ("/Mixed/Name", "/Mixed/Name", true, true),
-        ("/Mixed/Name", "/mixed/name", false, true),
-        ("/mixed/name", "/mixed/name", false, false),
-        ("/mixed/name", "/Mixed/Name", false, false),
-        ("/Mixed/*", "/Mixed/name", true, true),
-        ("/Mixed/*", "/mixed/Name", false, true),
-        ("/mixed/*", "/mixed/Name", false, false),
-    ] {
-        let caller = server.as_client("someone").await;
-        let granted = server.grant(path, caller.actor(), &["read"]).await;
-        let status = |is_allowed| if is_allowed { 200 } else { 404 };
-        let actual = read(&caller, requested).await;
-        assert_eq!(actual, status(is_read), "{path} {requested}");
-        let response = caller.get(&by_id).await;
-        response.expect(status(is_read_by_id));
-        let listed = caller.get("/api/v1/data?path=").await.expect(200).json();
-        let count = listed["credentials"].as_array().unwrap().len();
-        assert_eq!(count, usize::from(is_read_by_id), "{path} found");
-        server.revoke(&granted).await;
-    }
-}
-
-#[tokio::test]
-async fn an_asterisk_covers_all_levels_below_its_path() {
-    let server = Server::reused().await;
-    for name in ["/a", "/ab", "/a/b", "/a/b/c", "/a/b/c/d", "/A/b", "/b/a"] {
-        server.set_value(name, "x").await;
-    }
-    for (path, names) in [
-        (
-            "/*",
-            &["/a", "/ab", "/a/b", "/a/b/c", "/a/b/c/d", "/b/a"][..],
-        ),
-        ("/a/*", &["/a/b", "/a/b/c", "/a/b/c/d"]),
-        ("/a/b/*", &["/a/b/c", "/a/b/c/d"]),
-        ("/a", &["/a"]),
-        ("/a/b", &["/a/b"]),
-        ("/c/*", &[]),
-    ] {
-        let caller = server.as_client("someone").await;
-        let granted = server.grant(path, caller.actor(), &["read"]).await;
-        for name in server.found_names("path=").await {
-            let is_covered = names.contains(&name.as_str());
-            let status = if is_covered { 200 } else { 404 };
-            assert_eq!(read(&caller, &name).await, status, "{path} {name}");
-        }
-        server.revoke(&granted).await;
     }
 }
 
@@ -175,16 +109,6 @@ async fn each_start_adds_missing_operations_and_removes_none() {
     let server = Server::start_in(server.stop().await, &options).await;
     let given = operations(&server, "/a", "one").await;
     assert_eq!(given, json!(["read", "delete"]));
-}
-
-#[tokio::test]
-async fn a_configured_permission_acts_like_an_added_one() {
-    let server = Server::start_with(&configured("/a", &["one"], &["read"])).await;
-    let body = permission("/a", "one", &["read"]);
-    server.post(PERMISSIONS, body).await.expect(409).error();
-    let explained = "/api/v2/permissions/explain?path=/a&actor=one&operation=read";
-    let explained = server.get_json(explained).await;
-    assert_eq!(explained["allowed"], Value::Bool(true));
 }
 
 #[tokio::test]

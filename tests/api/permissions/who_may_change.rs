@@ -46,9 +46,6 @@ const READS: &str = "
     200 GET /api/v2/permissions/explain?path={path}&actor=other&operation=read
 ";
 
-/// Reads the permissions on a credential.
-const LIST: &str = "200 GET /api/v1/permissions?credential_name={path}";
-
 /// Sends the requests of a table (see [`given::requests`]) about a path and the permission with this id. Returns the expected
 /// statuses and the responses.
 async fn sent(caller: &Caller, table: &str, path: &str, id: &str) -> Vec<(u16, Response)> {
@@ -98,40 +95,6 @@ async fn write_acl_on_a_path_covers_permissions_on_it_and_below() {
         }
         revoke_all(&server, &[granted, path]).await;
     }
-}
-
-#[tokio::test]
-async fn only_acl_operations_allow_reading_or_changing_permissions() {
-    let server = Server::reused().await;
-    let stranger = client_with(&server, "/*", &["read", "write", "delete"]).await;
-    server.set_value("/a", "x").await;
-    let id = server.grant("/a", "other", &["read"]).await;
-    let all = [CHANGES, READS, LIST].concat();
-    for (_, response) in sent(&stranger, &all, "/a", &id).await {
-        response.expect(404);
-    }
-}
-
-#[tokio::test]
-async fn a_hidden_permission_looks_like_an_absent_one() {
-    let server = Server::reused().await;
-    server.set_value("/there/a", "x").await;
-    let id = server.grant("/there/a", "other", &["read"]).await;
-    let stranger = server.as_client("stranger").await;
-    let all = [CHANGES, READS, LIST].concat();
-    let hidden = sent(&stranger, &all, "/there/a", &id).await;
-    let absent = sent(&stranger, &all, "/gone/a", UNKNOWN_ID).await;
-    for ((_, hidden), (_, absent)) in hidden.into_iter().zip(absent) {
-        let (hidden, absent) = (hidden.expect(404), absent.expect(404));
-        assert_eq!(hidden.body, absent.body, "{hidden:?}");
-        let kind = "content-type";
-        assert_eq!(hidden.header(kind), absent.header(kind), "{hidden:?}");
-    }
-    // Permitted callers get the same response for absent permissions.
-    let developer = server.as_client("developer").await;
-    let refused = stranger.get(&address(&id)).await.expect(404);
-    let absent = developer.get(&address(UNKNOWN_ID)).await.expect(404);
-    assert_eq!(refused.body, absent.body);
 }
 
 #[tokio::test]
@@ -197,33 +160,6 @@ async fn revoke_all(server: &Server, paths: &[&str]) {
 }
 
 // The order of checks: syntax, authorization, then rules.
-
-const MALFORMED_REQUESTS: &str = r#"
-    400 GET /api/v2/permissions
-    422 POST /api/v2/permissions {}
-    400 POST /api/v2/permissions {"path": "/a*", "actor": "x", "operations": ["read"]}
-    422 POST /api/v2/permissions {"path": "/a", "actor": "x", "operations": ["execute"]}
-    422 POST /api/v2/permissions {"unknown": 1, "operations": ["read"]}
-    400 PUT /api/v2/permissions/{id} {"path": "/a", "actor": "", "operations": ["read"]}
-    422 PUT /api/v2/permissions/{id} {"path": "/a", "actor": "other", "operations": ["execute"]}
-    422 PATCH /api/v2/permissions/{id} {}
-    422 PATCH /api/v2/permissions/{id} {"operations": ["execute"]}
-    400 GET /api/v1/permissions
-    400 DELETE /api/v1/permissions
-    400 POST /api/v1/permissions {"credential_name": "/a", "permissions": [{"path": "/b", "actor": "x", "operations": ["read"]}]}
-    422 POST /api/v1/permissions {"credential_name": "/a", "permissions": [{"path": "/a", "actor": "x", "operations": ["execute"]}]}
-    400 GET /api/v2/permissions/explain
-"#;
-
-#[tokio::test]
-async fn malformed_requests_are_rejected_before_authorization() {
-    let server = Server::reused().await;
-    let id = server.grant("/a", "other", &["read"]).await;
-    let stranger = server.as_client("stranger").await;
-    for (status, response) in sent(&stranger, MALFORMED_REQUESTS, "", &id).await {
-        response.expect(status);
-    }
-}
 
 #[tokio::test]
 async fn without_write_acl_own_permissions_look_absent() {
