@@ -50,6 +50,12 @@ pub(crate) fn each(array: Value) -> Vec<Value> {
     serde_json::from_value(array).unwrap()
 }
 
+/// Returns the field `name` of each object.
+pub(crate) fn names(objects: &[Value]) -> Vec<&str> {
+    let names = objects.iter().map(|object| object["name"].as_str());
+    names.collect::<Option<_>>().unwrap()
+}
+
 /// The types that CredHub has.
 pub(crate) const TYPES: [&str; 7] = [
     "value",

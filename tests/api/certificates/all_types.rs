@@ -31,11 +31,6 @@ async fn listed(server: &Server, query: &str) -> Vec<Value> {
     response["certificates"].as_array().unwrap().clone()
 }
 
-fn names(summaries: &[Value]) -> Vec<&str> {
-    let names = summaries.iter().map(|one| one["name"].as_str().unwrap());
-    names.collect()
-}
-
 fn svid_value(certificate: &str) -> Value {
     json!({"x509_svid": certificate, "x509_svid_key": "key"})
 }
@@ -47,7 +42,7 @@ async fn a_certificate_of_another_type_is_listed_only_on_request() {
     assert_eq!(given::fields(&root), SUMMARY_WITH_ISSUED);
     for query in ["", "?all_types=false", "?all_types="] {
         let all = listed(&server, query).await;
-        assert_eq!(names(&all), ["/root"], "{query}");
+        assert_eq!(given::names(&all), ["/root"], "{query}");
         assert_eq!(given::fields(&all[0]), &SUMMARY_WITH_ISSUED[..5], "{query}");
         assert_eq!(all[0]["signs"], json!([]));
     }
@@ -85,7 +80,7 @@ async fn another_type_is_found_by_name_only_on_request() {
     server.stored("/plain", SVID, value).await;
     server.set_value("/value", "v").await;
     let all = listed(&server, "?all_types=true").await;
-    assert_eq!(names(&all), ["/svid", "/root"]);
+    assert_eq!(given::names(&all), ["/svid", "/root"]);
     let by_name = listed(&server, "?name=SVID&all_types=1").await;
     assert_eq!(by_name, [all[0].clone()]);
     let root = listed(&server, "?name=/root&all_types=true").await;
@@ -137,7 +132,7 @@ async fn a_set_value_is_listed_with_the_expiry_of_its_certificate() {
     // A value without a certificate is not listed.
     let value = json!({"x509_svid_key": "key"});
     server.stored("/set", SVID, value).await;
-    assert!(!names(&listed(&server, "?all_types=true").await).contains(&"/set"));
+    assert!(!given::names(&listed(&server, "?all_types=true").await).contains(&"/set"));
     server.run_command("check").expect(0);
 }
 
@@ -152,7 +147,7 @@ async fn only_credentials_that_the_caller_may_read_are_listed() {
         let response = reader.get(&format!("{CERTIFICATES}?all_types=true")).await;
         let response = response.expect(200).json();
         let all = response["certificates"].as_array().unwrap();
-        assert_eq!(names(all), expected);
+        assert_eq!(given::names(all), expected);
     }
     for (name, status) in [("/svid", 200), ("/root", 404)] {
         let path = format!("{CERTIFICATES}?all_types=true&name={name}");
@@ -175,7 +170,7 @@ async fn a_malformed_certificate_in_a_declared_field_is_400() {
     }
     server.stored("/empty", SVID, svid_value("")).await;
     let all = listed(&server, "?all_types=true").await;
-    assert_eq!(names(&all), ["/svid", "/root"]);
+    assert_eq!(given::names(&all), ["/svid", "/root"]);
 }
 
 #[tokio::test]

@@ -17,13 +17,6 @@ async fn all(server: &Server) -> Vec<Value> {
     response["certificates"].as_array().unwrap().clone()
 }
 
-fn names(summaries: &[Value]) -> Vec<&str> {
-    summaries
-        .iter()
-        .map(|summary| summary["name"].as_str().unwrap())
-        .collect()
-}
-
 #[tokio::test]
 async fn a_summary_lists_the_versions_newest_first_with_their_fields() {
     let server = Server::reused().await;
@@ -94,15 +87,15 @@ async fn certificates_are_ordered_by_their_newest_versions() {
         Certificate::set(&server, name, value.clone()).await;
     }
     server.set_value("/v", "text").await;
-    assert_eq!(names(&all(&server).await), ["/b", "/c", "/a"]);
+    assert_eq!(given::names(&all(&server).await), ["/b", "/c", "/a"]);
     let transitional = json!({"value": value, "transitional": true});
     let a = Certificate::named(&server, "/a").await;
     a.add_version(transitional).await.expect(200);
-    assert_eq!(names(&all(&server).await), ["/a", "/b", "/c"]);
+    assert_eq!(given::names(&all(&server).await), ["/a", "/b", "/c"]);
     let slashed = server.get("/api/v1/certificates/").await.expect(200);
     assert_eq!(slashed.body, server.get(CERTIFICATES).await.body);
     server.delete("/api/v1/data?name=/b").await.expect(204);
-    assert_eq!(names(&all(&server).await), ["/a", "/c"]);
+    assert_eq!(given::names(&all(&server).await), ["/a", "/c"]);
 }
 
 #[tokio::test]

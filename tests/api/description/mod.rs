@@ -67,30 +67,6 @@ async fn the_page_loads_no_scripts_or_external_resources() {
 }
 
 #[tokio::test]
-async fn documents_are_served_in_read_only_mode_and_not_audited() {
-    let server = Server::reused().await;
-    server.set_read_only(true).await;
-    let before = server.audit_trail();
-    for path in PATHS {
-        server.get(path).await.expect(200);
-    }
-    assert_eq!(server.audit_trail(), before);
-}
-
-#[tokio::test]
-async fn documents_support_get_and_head_only() {
-    let server = Server::reused().await;
-    for path in PATHS {
-        for method in [Method::POST, Method::PUT, Method::DELETE, Method::PATCH] {
-            let response = server.send(server.authorized(method, path)).await;
-            assert_eq!(response.expect(404).body, "");
-        }
-        let head = server.send(server.request(Method::HEAD, path)).await;
-        assert_eq!(head.expect(200).body, "");
-    }
-}
-
-#[tokio::test]
 async fn described_types_have_the_schemas_of_their_plugins() {
     let server = Server::reused().await;
     let description = server.get_json("/openapi.json").await;
@@ -126,28 +102,6 @@ fn sha256(text: &str) -> String {
         .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap())
         .collect();
     base64::Engine::encode(&base64::prelude::BASE64_STANDARD, bytes)
-}
-
-#[tokio::test]
-async fn permission_paths_are_accepted_up_to_the_described_length() {
-    let server = Server::reused().await;
-    let document = server.get_json("/openapi.json").await;
-    let schema = document
-        .pointer("/components/schemas/PermissionPath")
-        .unwrap();
-    let limit = |pointer: &str| schema.pointer(pointer).and_then(Value::as_u64).unwrap();
-    for (start, characters_max) in [("/", limit("/maxLength")), ("", limit("/then/maxLength"))] {
-        for (end, excess, status) in [("/*", 0, 201), ("/*", 1, 400), ("", 0, 201), ("", 1, 400)] {
-            let characters = usize::try_from(characters_max).unwrap() + excess;
-            let middle = "a".repeat(characters - start.len() - end.len());
-            let actor = format!("uaa-client:{}", start.len());
-            let permission = json!({
-                "path": format!("{start}{middle}{end}"), "actor": actor, "operations": ["read"]
-            });
-            let response = server.post("/api/v2/permissions", permission).await;
-            response.expect(status);
-        }
-    }
 }
 
 // The example requests of the description.

@@ -94,39 +94,13 @@ async fn an_early_refusal_keeps_the_connection_usable() {
 }
 
 #[tokio::test]
-async fn a_refusal_does_not_wait_for_a_large_or_unrequested_body() {
+async fn a_refusal_does_not_wait_for_a_large_body() {
     let server = Server::start().await;
-    for fields in [
-        "content-length: 65537\r\n",
-        "content-length: 2\r\nexpect: 100-continue\r\n",
-    ] {
-        let mut connection = server.connect();
-        connection.send(
-            format!("PUT /api/v1/data HTTP/1.1\r\nhost: localhost\r\n{fields}\r\n").as_bytes(),
-        );
-        let response = connection.receive_until("\r\n\r\n");
-        assert!(response.starts_with("HTTP/1.1 401"), "{fields}: {response}");
-    }
-}
-
-#[tokio::test]
-async fn a_content_type_is_optional_on_get() {
-    let server = Server::reused().await;
-    server.set_value("/a", "v").await;
-    for path in [
-        "/info",
-        "/health",
-        "/version",
-        "/api/v1/data?name=/a",
-        "/api/v1/data?path=",
-    ] {
-        let bare = server
-            .request(Method::GET, path)
-            .bearer_auth(server.token());
-        assert_eq!(server.send(bare).await.status, 200, "{path}");
-        let typed = server.authorized(Method::GET, path);
-        assert_eq!(server.send(typed).await.status, 200, "{path}");
-    }
+    let mut connection = server.connect();
+    connection
+        .send(b"PUT /api/v1/data HTTP/1.1\r\nhost: localhost\r\ncontent-length: 65537\r\n\r\n");
+    let response = connection.receive_until("\r\n\r\n");
+    assert!(response.starts_with("HTTP/1.1 401"), "{response}");
 }
 
 #[tokio::test]
@@ -242,19 +216,6 @@ async fn a_field_of_another_json_type_is_400() {
         let response = given::send(&server, method, &path, &body).await;
         response.expect(status).error();
     }
-}
-
-#[tokio::test]
-async fn free_form_objects_accept_any_field() {
-    let server = Server::reused().await;
-    let free = json!({"anything": [1, {"at": "all", "name": null}], "type": "x", "": true});
-    let set = json!({"name": "/a", "type": "json", "value": free, "metadata": free});
-    let version = server.put("/api/v1/data", set).await.expect(200).json();
-    assert_eq!(version["value"], free);
-    assert_eq!(version["metadata"], free);
-    let response = server.post("/api/v1/interpolate", free.clone()).await;
-    let interpolated = response.expect(200);
-    assert_eq!(interpolated.json(), free);
 }
 
 /// Returns every request with a body. Some paths contain an unknown id.

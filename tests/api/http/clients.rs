@@ -2,83 +2,9 @@
 
 use keywright_harness::Server;
 use reqwest::{Method, header};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::given;
-
-#[tokio::test]
-async fn generate_in_each_mode_of_the_go_library_is_accepted() {
-    let server = Server::reused().await;
-    let body = |mode: Value| {
-        let mut body = json!({"name": "/p", "type": "password", "parameters": {}});
-        body.as_object_mut()
-            .unwrap()
-            .extend(mode.as_object().unwrap().clone());
-        body
-    };
-    let first = server
-        .post("/api/v1/data", body(json!({"overwrite": false})))
-        .await
-        .expect(200);
-    let first = given::id(&first.json());
-    for (mode, keeps) in [
-        (json!({"overwrite": false}), true),
-        (json!({"mode": "converge", "overwrite": false}), true),
-        (json!({"mode": "overwrite", "overwrite": false}), false),
-    ] {
-        let response = server.post("/api/v1/data", body(mode.clone())).await;
-        let version = response.expect(200).json();
-        assert_eq!(given::id(&version) == first, keeps, "{mode}");
-    }
-    let version = server
-        .post("/api/v1/data", body(json!({"overwrite": true})))
-        .await
-        .expect(200);
-    assert_ne!(given::id(&version.json()), first);
-}
-
-#[tokio::test]
-async fn empty_generate_fields_of_the_go_library_are_ignored() {
-    let server = Server::reused().await;
-    let certificate = json!({
-        "name": "/c", "type": "certificate", "overwrite": true,
-        "parameters": {"common_name": "c", "ca": "", "is_ca": true},
-    });
-    let response = server.post("/api/v1/data", certificate).await;
-    let version = response.expect(200).json();
-    assert_eq!(version["self_signed"], true);
-    let user = json!({
-        "name": "/u", "type": "user", "overwrite": true, "parameters": {},
-        "value": {"username": ""},
-    });
-    let version = server.post("/api/v1/data", user).await.expect(200).json();
-    assert_eq!(version["value"]["username"].as_str().unwrap().len(), 20);
-}
-
-#[tokio::test]
-async fn empty_set_fields_of_the_go_library_are_ignored() {
-    let server = Server::reused().await;
-    let root = server.generate_authority("/root", None).await;
-    let certificate = json!({
-        "ca": "", "ca_name": "", "private_key": "", "certificate": root["value"]["certificate"],
-    });
-    let version = server.stored("/c", "certificate", certificate).await;
-    assert_eq!(version["value"]["ca"], Value::Null);
-    assert_eq!(version["value"]["private_key"], Value::Null);
-    let user = json!({"username": "", "password": "p"});
-    let version = server.stored("/u", "user", user).await;
-    assert_eq!(version["value"]["username"], Value::Null);
-    for credential_type in ["rsa", "ssh"] {
-        let keys = json!({"public_key": "", "private_key": "k"});
-        let name = format!("/{credential_type}");
-        let version = server.stored(&name, credential_type, keys).await;
-        assert_eq!(
-            version["value"]["public_key"],
-            Value::Null,
-            "{credential_type}"
-        );
-    }
-}
 
 #[tokio::test]
 async fn an_export_reads_all_names_and_then_each_current_version() {
