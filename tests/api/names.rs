@@ -261,9 +261,11 @@ async fn writing_in_another_casing_adds_a_version_and_keeps_the_name() {
     let response = server.post("/api/v1/regenerate", regenerate).await;
     let regenerated = response.expect(200).json();
     assert_eq!(regenerated["name"], "/Team/Password");
-    let kept = json!({"name": "/TEAM/PASSWORD", "type": "password", "mode": "no-overwrite"});
-    let kept = server.post("/api/v1/data", kept).await.expect(200).json();
-    assert_eq!(kept, regenerated);
+    for mode in ["no-overwrite", "converge"] {
+        let kept = json!({"name": "/TEAM/PASSWORD", "type": "password", "mode": mode});
+        let kept = server.post("/api/v1/data", kept).await.expect(200).json();
+        assert_eq!(kept, regenerated);
+    }
     let versions = server.versions("/team/password").await;
     assert_eq!(versions.len(), 4);
     assert!(
@@ -340,17 +342,6 @@ async fn a_deleted_name_is_free_for_another_type() {
     server.delete("/api/v1/data?name=/a").await.expect(204);
     let version = server.generated("/a", "password", json!({})).await;
     assert_eq!(server.versions("/a").await, [version]);
-}
-
-#[tokio::test]
-async fn a_name_may_also_be_the_path_of_other_names() {
-    let server = Server::reused().await;
-    server.set_value("/a", "outer").await;
-    server.stored("/a/b", "password", json!("inner")).await;
-    assert_eq!(server.versions("/a").await[0]["value"], "outer");
-    assert_eq!(server.versions("/a/b").await[0]["value"], "inner");
-    server.delete("/api/v1/data?name=/a").await.expect(204);
-    assert_eq!(server.versions("/a/b").await.len(), 1);
 }
 
 fn settable() -> [(&'static str, Value); 7] {

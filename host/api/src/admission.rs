@@ -351,21 +351,6 @@ mod tests {
     }
 
     #[test]
-    fn slots_are_limited_per_actor_and_in_total() {
-        let slots = RequestSlots::new(3, 2);
-        let first = take(&slots, "one").unwrap();
-        let second = take(&slots, "one").unwrap();
-        assert_eq!(take(&slots, "one").err(), Some(LimitExceeded::PerActor));
-        let others = take(&slots, "other").unwrap();
-        assert_eq!(take(&slots, "third").err(), Some(LimitExceeded::Total));
-        drop(first);
-        let _again = take(&slots, "one").unwrap();
-        assert_eq!(take(&slots, "one").err(), Some(LimitExceeded::PerActor));
-        drop((second, others));
-        assert_eq!(slots.used.lock().total, 1);
-    }
-
-    #[test]
     fn actors_without_requests_are_not_stored() {
         let slots = RequestSlots::new(2, 1);
         for number in 0..100 {

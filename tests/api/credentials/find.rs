@@ -146,15 +146,6 @@ async fn the_last_written_credential_comes_first() {
 }
 
 #[tokio::test]
-async fn no_match_is_an_empty_list() {
-    let server = Server::reused().await;
-    for query in "path= path=/a name-like=a path=&expires-within-days=9".split(' ') {
-        let response = server.get(&format!("/api/v1/data?{query}")).await;
-        assert_eq!(response.expect(200).body, r#"{"credentials":[]}"#);
-    }
-}
-
-#[tokio::test]
 async fn a_deleted_credential_is_not_found() {
     let server = Server::reused().await;
     server.set_value("/path/kept", "v").await;

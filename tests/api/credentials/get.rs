@@ -106,18 +106,6 @@ async fn an_unknown_or_malformed_id_is_404() {
     }
 }
 
-#[tokio::test]
-async fn an_id_is_404_once_its_credential_is_deleted() {
-    let server = Server::reused().await;
-    let old = server.set_value("/a", "old").await;
-    server.delete("/api/v1/data?name=/a").await.expect(204);
-    let new = server.set_value("/a", "new").await;
-    for (version, status) in [(old, 404), (new, 200)] {
-        let path = format!("/api/v1/data/{}", given::id(&version));
-        server.get(&path).await.expect(status);
-    }
-}
-
 // DELETE /api/v1/data?name=
 
 #[tokio::test]

@@ -166,21 +166,4 @@ async fn certificate_fields_are_next_to_the_value() {
     ] {
         assert_eq!(generated.get(field), Some(&expected), "{field}");
     }
-    let read = server.versions("/g").await.remove(0);
-    let issuance_fields = ["duration_overridden", "duration_used", "key_length"];
-    for (field, value) in generated.as_object().unwrap() {
-        let expected = (!issuance_fields.contains(&field.as_str())).then_some(value);
-        assert_eq!(read.get(field), expected, "{field}");
-    }
-}
-
-#[tokio::test]
-async fn a_certificate_set_with_only_a_ca_name_has_no_expiry() {
-    let server = Server::reused().await;
-    server.generate_authority("/root", None).await;
-    let value = json!({"ca_name": "/root"});
-    let set = server.stored("/c", "certificate", value).await;
-    assert_eq!(set.get("expiry_date"), Some(&Value::Null), "{set}");
-    assert_eq!(set["value"]["certificate"], Value::Null);
-    assert!(set["value"].get("ca_name").is_none(), "{set}");
 }

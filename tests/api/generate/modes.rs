@@ -119,14 +119,6 @@ async fn the_mode_overrides_the_legacy_flag() {
     }
 }
 
-#[tokio::test]
-async fn converge_finds_a_credential_in_any_casing_of_its_name() {
-    let server = Server::reused().await;
-    let made = server.generated("/Path/Name", "password", json!({})).await;
-    let kept = server.generated("path/name", "password", json!({})).await;
-    assert_eq!(kept, made);
-}
-
 // Metadata of generated versions.
 
 async fn generate_with(server: &Server, mode: &str, metadata: Value) -> Response {

@@ -171,18 +171,6 @@ async fn a_requested_username_is_used_and_value_takes_precedence() {
     }
 }
 
-const REFUSED: &str = r#"
-    400 POST /api/v1/data {"name": "/a", "type": "user", "parameters": {"username": [7]}}
-    400 POST /api/v1/data {"name": "/a", "type": "user", "value": {"username": ["ada"]}}
-    400 POST /api/v1/data {"name": "/a", "type": "user", "value": "ada"}
-"#;
-
-#[tokio::test]
-async fn a_username_that_is_not_a_string_is_400() {
-    let server = Server::reused().await;
-    given::assert_refused(&server, REFUSED).await;
-}
-
 #[tokio::test]
 async fn a_username_over_7000_characters_is_413() {
     let server = Server::reused().await;

@@ -39,6 +39,9 @@ const REFUSED: &str = r#"
     400 POST /api/v1/data {"name": "/a", "type": "certificate"} => parameters
     400 POST /api/v1/data {"name": "/a", "type": "certificate", "parameters": null} => parameters
     400 POST /api/v1/data {"name": "/a", "type": "user", "value": {"password": "p"}} => password
+    400 POST /api/v1/data {"name": "/a", "type": "user", "value": {"username": ["ada"]}}
+    400 POST /api/v1/data {"name": "/a", "type": "user", "value": "ada"}
+    400 POST /api/v1/data {"name": "/a", "type": "user", "parameters": {"username": [7]}}
     400 POST /api/v1/data {"name": "/a", "type": "password", "regenerate": false} => regenerate must be true or omitted
 "#;
 

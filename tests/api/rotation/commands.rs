@@ -19,17 +19,6 @@ async fn the_largest_and_smallest_values_are_accepted() {
     }
 }
 
-#[tokio::test]
-async fn nothing_is_rotated_when_disabled() {
-    let keys = Keys::new();
-    let server = Server::start_with(&keys.options(&["a"], OFF)).await;
-    seed(&server, 3).await;
-    let off = keys.options(&["b", "a"], OFF);
-    let server = Server::start_in(server.stop().await, &off).await;
-    server.run_command("keys status").expect(0);
-    assert_eq!(usage(&server).await, [0, 3, 0]);
-}
-
 // `keywright keys status` and `keywright keys rotate`.
 
 /// Replaces the keys in the configuration of a stopped server.

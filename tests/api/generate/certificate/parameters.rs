@@ -241,6 +241,10 @@ async fn parameters_of_another_json_type_are_400_and_named() {
             refused(&generate(&server, with(field, wrong)).await, &[field]);
         }
     }
+    for wrong in [json!("example.org"), json!([1]), json!({})] {
+        let response = generate_with_names(&server, wrong).await;
+        response.expect_error(400, "alternative_names");
+    }
     for flag in ["is_ca", "self_sign"] {
         for wrong in [json!("maybe"), json!(2), Value::Null] {
             refused(&generate(&server, with(flag, wrong)).await, &[flag]);
@@ -251,13 +255,7 @@ async fn parameters_of_another_json_type_are_400_and_named() {
 // Accepted alternative names and their encoding.
 
 async fn generate_with_names(server: &Server, alternative_names: Value) -> Response {
-    let parameters = json!({
-        "common_name": "leaf", "self_sign": true, "key_type": QUICK_KEY,
-        "alternative_names": alternative_names,
-    });
-    server
-        .generate_in_mode("overwrite", "/a", "certificate", parameters)
-        .await
+    generate(server, with("alternative_names", alternative_names)).await
 }
 
 /// Returns the type and text of a certificate's only alternative name.
@@ -438,13 +436,4 @@ async fn a_certificate_beyond_the_limit_of_a_value_is_refused() {
     let names = vec!["a"; 20_000];
     let response = generate_with_names(&server, json!(names)).await;
     response.expect_error(400, "alternative_names");
-}
-
-#[tokio::test]
-async fn names_of_another_json_type_are_400() {
-    let server = Server::reused().await;
-    for wrong in [json!("example.org"), json!([1]), json!({})] {
-        let response = generate_with_names(&server, wrong).await;
-        response.expect_error(400, "alternative_names");
-    }
 }
