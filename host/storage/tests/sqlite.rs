@@ -120,16 +120,6 @@ async fn a_database_is_unavailable_while_another_process_locks_it() {
 }
 
 #[tokio::test]
-async fn closing_a_database_removes_its_log() {
-    let fixture = Fixture::new().await;
-    fixture.append("/a", "value", 1).await;
-    let log = folder(&fixture).path().join("test.sqlite-wal");
-    assert!(log.exists());
-    fixture.database.close().await;
-    assert!(!log.exists());
-}
-
-#[tokio::test]
 async fn a_damaged_page_is_reported_and_others_are_read() {
     for filler in [0xff, 0] {
         let fixture = Fixture::new().await;

@@ -6,7 +6,6 @@ use std::{
         Arc, Condvar, Mutex,
         atomic::{AtomicI64, Ordering},
     },
-    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -22,8 +21,8 @@ use keywright_core::{
     ports::{
         CertificateError, CertificateFields, CertificateIssuer, Certificates, CheckedFields, Clock,
         Envelope, Generator, GeneratorDescription, Generators, HostWork, Identifiers, Input,
-        KeyStatus, PluginCallError, PluginFaultError, RecognitionError, Recovered, Reference,
-        Resolver, Resolvers, SealContext, SealError, Sealer, SigningError, Violation,
+        KeyStatus, PluginCallError, RecognitionError, Recovered, Reference, Resolver, Resolvers,
+        SealContext, SealError, Sealer, SigningError,
     },
 };
 use serde_json::{Map, Value, json};
@@ -61,12 +60,8 @@ impl Sealer for OpenSealer {
         ))
     }
 
-    fn status(&self, key_id: Uuid) -> KeyStatus {
-        match key_id.as_u128() {
-            0 => KeyStatus::Active,
-            1..10 => KeyStatus::Inactive,
-            _ => KeyStatus::Unknown,
-        }
+    fn status(&self, _: Uuid) -> KeyStatus {
+        KeyStatus::Active
     }
 
     async fn recognize(&self, _: Uuid) -> Result<(), RecognitionError> {
@@ -100,7 +95,7 @@ impl Generators for EchoGenerators {
     }
 }
 
-/// Generates a value that repeats the parameters, or fails as the parameter `fault` specifies.
+/// Generates a value that repeats the parameters, or panics if the parameter `fault` is set.
 ///
 /// Normalizing and recovering add the parameters in `more`. The parameters of a set value are recovered from its field
 /// `certificate`, which contains them as JSON.
@@ -174,22 +169,8 @@ impl Generator for EchoGenerator {
     }
 
     async fn normalize(&self, parameters: Parameters) -> Result<Parameters, PluginCallError> {
-        let faulted = |fault| PluginCallError::Faulted {
-            plugin: "echo".to_owned(),
-            fault,
-        };
-        match parameters.text("fault") {
-            None => Ok(with_more(&parameters)),
-            Some("full") => Err(PluginCallError::QueueFull {
-                retry_after: Duration::from_secs(3),
-            }),
-            Some("panic") => panic!("canary-of-a-panic"),
-            Some("trap") => Err(faulted(PluginFaultError::Trapped)),
-            Some(_) => Err(PluginCallError::ParametersRefused(Violation {
-                field: Some("fault".to_owned()),
-                rule: "is unknown".to_owned(),
-            })),
-        }
+        assert!(parameters.text("fault").is_none(), "canary-of-a-panic");
+        Ok(with_more(&parameters))
     }
 
     async fn run_for_host(&self, work: HostWork) -> Result<(), PluginCallError> {
@@ -212,10 +193,6 @@ impl Generator for EchoGenerator {
     }
 
     async fn accept(&self, value: &Secret) -> Result<Secret, PluginCallError> {
-        let json: Value = serde_json::from_str(value.expose()).unwrap();
-        if json.get("bogus").is_some() {
-            return Err(PluginCallError::ValueFieldUnknown("bogus".to_owned()));
-        }
         Ok(value.clone())
     }
 

@@ -61,52 +61,6 @@ async fn one_of_many_writers_adds_a_new_name_and_others_find_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn all_concurrent_versions_of_one_name_are_stored() {
-    let fixture = Fixture::new().await;
-    let appending = (0..WRITERS).map(|_| {
-        let new = version(&fixture, "/a", "password", 1);
-        append(&fixture, new, AppendCondition::Always)
-    });
-    let written = written(appending.collect()).await;
-    let all = fixture.all("/a").await;
-    assert_eq!(all.len(), WRITERS);
-    assert_eq!(
-        all.iter().map(|one| one.id).collect::<HashSet<_>>(),
-        written
-    );
-    let newest = [LookupName::new("/a")];
-    let newest = fixture
-        .database
-        .newest_by_names(&reader(), &newest)
-        .await
-        .unwrap();
-    assert_eq!(newest[0].id, all[0].id);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn refused_appends_do_not_affect_concurrent_appends() {
-    let fixture = Fixture::new().await;
-    fixture.append("/there", "password", 1).await;
-    let mut appending = Vec::new();
-    for number in 0..WRITERS {
-        let refused = version(&fixture, "/there", "user", 1);
-        appending.push(append(&fixture, refused, AppendCondition::Always));
-        let name = format!("/at-once/{number}");
-        let new = version(&fixture, &name, "password", 1);
-        appending.push(append(&fixture, new, AppendCondition::Always));
-    }
-    assert_eq!(written(appending).await.len(), WRITERS);
-    for names in [FindNames::containing("T-ONC"), FindNames::below("/at-once")] {
-        let find = Find {
-            names,
-            expires_until: None,
-        };
-        let found = fixture.find(&find).await.unwrap();
-        assert_eq!(found.len(), WRITERS);
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn concurrent_writers_have_the_outcomes_of_single_writers() {
     let fixture = Fixture::new().await;
     let there = fixture.append("/there", "password", 1).await;
@@ -153,6 +107,16 @@ async fn concurrent_writers_have_the_outcomes_of_single_writers() {
     let all = fixture.all("/there").await;
     assert_eq!(all.len(), WRITERS + 1);
     assert!(all.is_sorted_by(|newer, older| newer.sequence > older.sequence));
+    let newest = [LookupName::new("/there")];
+    let newest = fixture.database.newest_by_names(&reader(), &newest).await;
+    assert_eq!(newest.unwrap()[0].id, all[0].id);
+    for names in [FindNames::containing("WN/"), FindNames::below("/own")] {
+        let find = Find {
+            names,
+            expires_until: None,
+        };
+        assert_eq!(fixture.find(&find).await.unwrap().len(), WRITERS);
+    }
     assert!(fixture.all("/absent").await.is_empty());
 }
 

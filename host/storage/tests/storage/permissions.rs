@@ -91,28 +91,6 @@ async fn without_versions_the_stored_name_is_returned() {
     }
 }
 
-#[tokio::test]
-async fn only_permissions_of_the_actor_on_the_paths_are_passed() {
-    let fixture = Fixture::new().await;
-    for path in ["/a/b", "/a/*", "/*", "/a", "/A/B", "/a/b/*"] {
-        fixture.grant(path, &[Operation::Read]).await;
-    }
-    let someone = grant("/a/b", "someone", &[Operation::Read]);
-    fixture.database.add(&someone).await.unwrap();
-    let mut passed = Vec::new();
-    let mut permits = |permissions| {
-        passed = permissions;
-        true
-    };
-    fixture
-        .read("/a/b", VersionKey::Current, &mut permits)
-        .await;
-    assert!(passed.iter().all(|one| one.actor.as_str() == ACTOR));
-    let mut paths: Vec<_> = passed.iter().map(|one| one.path.as_str()).collect();
-    paths.sort_unstable();
-    assert_eq!(paths, ["/*", "/a/*", "/a/b"]);
-}
-
 fn grant(path: &str, actor: &str, operations: &[Operation]) -> Grant {
     Grant {
         path: PermissionPath::parse(path).unwrap(),
