@@ -219,18 +219,6 @@ async fn server_with_passwords() -> ReusedServer {
 }
 
 #[tokio::test]
-async fn a_certificate_refers_to_a_stored_ca_by_name() {
-    let server = server_with_chain().await;
-    let entries = exported(&server);
-    let leaf = &entries["/leaf"];
-    assert_eq!(leaf["ca_name"], json!("/ca"));
-    assert!(leaf.get("ca").is_none());
-    let ca = &entries["/ca"];
-    assert_eq!(ca["ca"], ca["certificate"]);
-    assert!(ca.get("ca_name").is_none());
-}
-
-#[tokio::test]
 async fn certificates_of_an_old_or_deleted_ca_contain_the_ca() {
     let server = server_with_chain().await;
     let before = exported(&server);

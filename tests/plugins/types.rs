@@ -1,6 +1,6 @@
 //! The API and the client handle the additional types of shipped plugins like the seven types of the specification.
 
-use keywright_harness::{BadPlugin, Options, ReusedServer, Server, Shell, Text};
+use keywright_harness::{Options, ReusedServer, Server, Shell, Text};
 use serde_json::{Value, json};
 
 /// Returns the types, each with parameters other than the defaults, and a value to set.
@@ -178,77 +178,6 @@ async fn invalid_parameters_are_400_and_named() {
     ] {
         let response = server.generate("/a", credential_type, parameters).await;
         response.expect_error(400, named);
-    }
-}
-
-#[tokio::test]
-async fn permissions_and_searches_apply_to_every_type() {
-    let server = server().await;
-    let caller = server.as_client("app").await;
-    server.grant("/team/*", caller.actor(), &["read"]).await;
-    for (credential_type, parameters, _) in types() {
-        let name = format!("/team/{credential_type}");
-        let version = generated(&server, &name, credential_type, &parameters).await;
-        generated(&server, "/elsewhere", credential_type, &parameters).await;
-        let read = caller.get(&format!("/api/v1/data?name={name}")).await;
-        assert_eq!(read.expect(200).json()["data"][0], version);
-        let other = caller.get("/api/v1/data?name=/elsewhere").await;
-        other.expect(404);
-        let body = json!({"name": name, "type": credential_type, "mode": "overwrite"});
-        caller.post("/api/v1/data", body).await.expect(403);
-        let body = json!({"name": name});
-        caller.post("/api/v1/regenerate", body).await.expect(403);
-        let path = format!("/api/v1/data?name-like={credential_type}");
-        let found = caller.get(&path).await.expect(200).json();
-        assert_eq!(found["credentials"][0]["name"], name);
-        server
-            .delete("/api/v1/data?name=/elsewhere")
-            .await
-            .expect(204);
-    }
-    let found = caller.get("/api/v1/data?path=/").await.expect(200).json();
-    assert_eq!(found["credentials"].as_array().unwrap().len(), 3);
-}
-
-#[tokio::test]
-async fn bulk_regenerate_replaces_values_of_a_bad_plugin() {
-    for (credential_type, parameters, value) in types() {
-        let bad = BadPlugin::of(credential_type);
-        let server = bad.server().await;
-        let first = generated(&server, "/generated", credential_type, &parameters).await;
-        server.stored("/set", credential_type, value).await;
-        let server = BadPlugin::replaced(server).await;
-        let digest = bad.digest();
-        let path = format!("/api/v1/data?generated_by={digest}");
-        let found = server.get_json(&path).await;
-        assert_eq!(found["credentials"].as_array().unwrap().len(), 1);
-        let body = json!({"generated_by": digest});
-        let bulk = server.post("/api/v1/bulk-regenerate", body).await;
-        let expected = json!({"regenerated_credentials": ["/generated"]});
-        assert_eq!(bulk.expect(200).json(), expected);
-        let second = generated(&server, "/generated", credential_type, &parameters).await;
-        assert_ne!(secret(&second), secret(&first));
-        assert_eq!(server.versions("/generated").await, [second, first]);
-        assert_eq!(server.versions("/set").await.len(), 1);
-    }
-}
-
-/// A reference must be to a credential of type `json`.
-#[tokio::test]
-async fn references_to_every_type_fail_with_the_same_error() {
-    let server = server().await;
-    let interpolated = async |name: &str| {
-        let document = json!({"service": [{"credentials": {"credhub-ref": name}}]});
-        let response = server.post("/api/v1/interpolate", document).await;
-        (response.status, response.error().replace(name, "NAME"))
-    };
-    generated(&server, "/password", "password", &json!({})).await;
-    let expected = interpolated("/password").await;
-    assert_eq!(expected.0, 400);
-    for (credential_type, parameters, _) in types() {
-        let name = format!("/{credential_type}");
-        generated(&server, &name, credential_type, &parameters).await;
-        assert_eq!(interpolated(&name).await, expected);
     }
 }
 
