@@ -1,7 +1,5 @@
 //! `POST /api/v1/bulk-regenerate`.
 
-use std::sync::atomic::Ordering;
-
 use axum::http::StatusCode;
 use keywright_core::{
     certificate::CertificateSettings,
@@ -55,13 +53,7 @@ async fn the_total_size_of_a_bulk_regeneration_has_a_limit() {
     for name in ["/root", "/a", "/b"] {
         service.storage.store_signed(name, "/root").await;
     }
-    let add_bytes = |bytes| {
-        service
-            .storage
-            .bytes_added_to_sizes
-            .store(bytes, Ordering::Relaxed);
-    };
-    add_bytes(BULK_BYTES_MAX / 2);
+    service.storage.add_to_sizes(BULK_BYTES_MAX / 2);
     let body = json!({"generated_by": "0".repeat(64), "path": "/", "dry_run": true});
     for body in [json!({"signed_by": "/root"}), body] {
         let response = service.send_json("POST", BULK_REGENERATE, &body).await;
@@ -69,7 +61,7 @@ async fn the_total_size_of_a_bulk_regeneration_has_a_limit() {
         assert!(response.error().contains("256 MiB"), "{}", response.text);
     }
     assert_eq!(service.storage.count().await, 3);
-    add_bytes(BULK_BYTES_MAX / 2 - 10_000);
+    service.storage.add_to_sizes(BULK_BYTES_MAX / 2 - 10_000);
     let response = bulk_regenerate(&service).await;
     assert_eq!(response.status, StatusCode::OK);
 }
@@ -158,17 +150,11 @@ async fn a_rotation_step_has_the_limit_of_bulk_regeneration() {
     assert_eq!(service.storage.count().await, 2 + count);
     let delete = format!("/api/v1/data?name=/leaf/{count}");
     service.send("DELETE", &delete, "").await;
-    let add_bytes = |bytes| {
-        service
-            .storage
-            .bytes_added_to_sizes
-            .store(bytes, Ordering::Relaxed);
-    };
-    add_bytes(BULK_BYTES_MAX / count);
+    service.storage.add_to_sizes(BULK_BYTES_MAX / count);
     let response = service.send_json("POST", &path, &body).await;
     assert_eq!(response.status, StatusCode::PAYLOAD_TOO_LARGE);
     assert!(response.error().contains("256 MiB"), "{}", response.text);
-    add_bytes(0);
+    service.storage.add_to_sizes(0);
     let response = service.send_json("POST", &path, &body).await;
     assert_eq!(response.status, StatusCode::OK, "{}", response.text);
     assert_eq!(service.storage.count().await, 2 + 2 * count);

@@ -47,8 +47,7 @@ pub(crate) struct Storage {
     pub(crate) is_stalled_after_append: AtomicBool,
     pub(crate) has_stalled: Notify,
     other_writer: Mutex<OtherWriter>,
-    /// Bytes added to the size of each version.
-    pub(crate) bytes_added_to_sizes: AtomicUsize,
+    bytes_added_to_sizes: AtomicUsize,
     pub(crate) pings: AtomicUsize,
     /// The number of reads that return more than names.
     reads: AtomicUsize,
@@ -302,6 +301,11 @@ impl Storage {
             return Err(RepositoryError::Unavailable("cause-of-the-outage".into()));
         }
         Ok(&self.database)
+    }
+
+    /// Adds this number of bytes to the size of each version.
+    pub(crate) fn add_to_sizes(&self, bytes: usize) {
+        self.bytes_added_to_sizes.store(bytes, Ordering::Relaxed);
     }
 
     pub(crate) fn set_other_writer(&self, writer: OtherWriter) {

@@ -51,23 +51,23 @@ async fn the_flags_describe_the_generated_certificate() {
     }
 }
 
+/// The key usages, in the order of their bits.
+pub(super) const KEY_USAGES: [&str; 9] = [
+    "digital_signature",
+    "non_repudiation",
+    "key_encipherment",
+    "data_encipherment",
+    "key_agreement",
+    "key_cert_sign",
+    "crl_sign",
+    "encipher_only",
+    "decipher_only",
+];
+
 #[tokio::test]
 async fn each_key_usage_sets_its_own_bit() {
     let server = Server::reused().await;
-    for (bit, usage) in [
-        "digital_signature",
-        "non_repudiation",
-        "key_encipherment",
-        "data_encipherment",
-        "key_agreement",
-        "key_cert_sign",
-        "crl_sign",
-        "encipher_only",
-        "decipher_only",
-    ]
-    .into_iter()
-    .enumerate()
-    {
+    for (bit, usage) in KEY_USAGES.into_iter().enumerate() {
         let name = format!("/{usage}");
         let parameters = json!({"key_type": "rsa", "self_sign": true, "key_usage": [usage]});
         let version = server.issued(&name, parameters).await;

@@ -4,6 +4,7 @@ use keywright_harness::{QUICK_KEY, Response, Server, Text};
 use serde_json::{Value, json};
 use x509_parser::extensions::GeneralName;
 
+use super::contents::KEY_USAGES;
 use crate::keys::with_certificate;
 
 /// Returns parameters of a self-signed leaf, with one added or replaced.
@@ -172,20 +173,7 @@ async fn durations_outside_1_to_3650_days_are_400() {
 async fn an_unknown_usage_is_400_and_named() {
     let server = Server::reused().await;
     for (parameter, known) in [
-        (
-            "key_usage",
-            &[
-                "digital_signature",
-                "non_repudiation",
-                "key_encipherment",
-                "data_encipherment",
-                "key_agreement",
-                "key_cert_sign",
-                "crl_sign",
-                "encipher_only",
-                "decipher_only",
-            ][..],
-        ),
+        ("key_usage", &KEY_USAGES[..]),
         (
             "extended_key_usage",
             &[
