@@ -197,28 +197,6 @@ async fn a_backup_never_overwrites_its_own_database() {
 }
 
 #[tokio::test]
-async fn without_a_database_nothing_is_created_or_copied() {
-    let Some((server, folder)) = server_with_values().await else {
-        return;
-    };
-    let directory = server.stop().await;
-    let database = directory.path().join("keywright.db");
-    fs::remove_file(&database).unwrap();
-    let target = folder.path().join("copy");
-    let result = back_up(directory.path(), &target, &[]).expect(1);
-    result
-        .errors
-        .assert_contains("keywright.db; correct storage.file");
-    assert!(!database.exists());
-    fs::write(&database, "").unwrap();
-    let result = back_up(directory.path(), &target, &[]).expect(1);
-    result
-        .errors
-        .assert_contains("no server has used it; correct the section storage");
-    assert!(files(folder.path()).is_empty());
-}
-
-#[tokio::test]
 async fn a_failed_backup_leaves_no_file() {
     let Some((server, folder)) = server_with_values().await else {
         return;

@@ -89,7 +89,9 @@ async fn a_missing_database_is_refused_and_not_created() {
     let directory = server.stop().await;
     let file = directory.path().join("keywright.db");
     std::fs::remove_file(&file).unwrap();
-    for command in READ_ONLY_COMMANDS {
+    let backup: &[&str] = &["backup", "copy"];
+    let commands = READ_ONLY_COMMANDS.into_iter().chain([backup]);
+    for command in commands.clone() {
         let result = run_command(directory.path(), command).expect(1);
         result
             .errors
@@ -97,13 +99,14 @@ async fn a_missing_database_is_refused_and_not_created() {
         assert!(!file.exists());
     }
     std::fs::write(&file, "").unwrap();
-    for command in READ_ONLY_COMMANDS {
+    for command in commands {
         let result = run_command(directory.path(), command).expect(1);
         result
             .errors
             .assert_contains("no server has used it; correct the section storage");
         assert_eq!(std::fs::read(&file).unwrap(), b"");
     }
+    assert!(!directory.path().join("copy").exists());
 }
 
 #[tokio::test]
