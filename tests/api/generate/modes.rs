@@ -138,15 +138,3 @@ async fn a_generate_that_keeps_the_version_keeps_its_metadata() {
     }
     assert_eq!(server.versions("/a").await, [made]);
 }
-
-#[tokio::test]
-async fn metadata_over_7000_characters_is_400() {
-    let server = Server::reused().await;
-    let frame_characters = json!({"a": ""}).to_string().len();
-    let longest = "ä".repeat(7_000 - frame_characters);
-    let response = generate_with(&server, "overwrite", json!({"a": longest})).await;
-    response.expect(200);
-    let too_long = json!({"a": format!("{longest}x")});
-    let response = generate_with(&server, "overwrite", too_long).await;
-    response.expect_error(400, "metadata");
-}

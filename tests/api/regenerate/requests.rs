@@ -40,19 +40,6 @@ async fn value_and_json_cannot_be_regenerated() {
     }
 }
 
-#[tokio::test]
-async fn metadata_over_7000_characters_is_413() {
-    let server = Server::reused().await;
-    server.generated("/a", "password", json!({})).await;
-    let frame_characters = json!({"a": ""}).to_string().len();
-    let longest = "ä".repeat(7_000 - frame_characters);
-    let body = json!({"name": "/a", "metadata": {"a": longest}});
-    server.post("/api/v1/regenerate", body).await.expect(200);
-    let body = json!({"name": "/a", "metadata": {"a": format!("{longest}x")}});
-    let response = server.post("/api/v1/regenerate", body).await;
-    response.expect(413).error();
-}
-
 // Passwords and users.
 
 #[tokio::test]

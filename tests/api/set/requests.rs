@@ -96,15 +96,10 @@ async fn a_value_of_another_json_type_is_400() {
     assert!(server.versions("/a").await.is_empty());
 }
 
-// Metadata of set versions.
+// Metadata.
 
 /// The maximum number of characters in metadata as JSON text.
 const METADATA_CHARACTERS_MAX: usize = 7_000;
-
-async fn set_with(server: &Server, metadata: Value) -> keywright_harness::Response {
-    let body = json!({"name": "/a", "type": "value", "value": "v", "metadata": metadata});
-    server.put("/api/v1/data", body).await
-}
 
 #[tokio::test]
 async fn numbers_keep_all_digits_and_fields_their_order() {
@@ -138,11 +133,30 @@ async fn sizes_are_measured_without_escapes() {
 }
 
 #[tokio::test]
-async fn metadata_over_7000_characters_is_400() {
+async fn metadata_over_7000_characters_is_refused() {
     let server = Server::reused().await;
     let frame_characters = json!({"a": ""}).to_string().len();
     let longest = "ä".repeat(METADATA_CHARACTERS_MAX - frame_characters);
-    set_with(&server, json!({"a": longest})).await.expect(200);
-    let response = set_with(&server, json!({"a": format!("{longest}x")})).await;
-    response.expect_error(400, "metadata");
+    let set = json!({"name": "/value", "type": "value", "value": "v"});
+    let generate = json!({"name": "/a", "type": "password", "mode": "overwrite"});
+    for (method, path, mut body, status) in [
+        (Method::PUT, "/api/v1/data", set, 400),
+        (Method::POST, "/api/v1/data", generate, 400),
+        (
+            Method::POST,
+            "/api/v1/regenerate",
+            json!({"name": "/a"}),
+            413,
+        ),
+    ] {
+        body["metadata"] = json!({"a": longest});
+        let request = server.authorized(method.clone(), path);
+        server
+            .send(request.body(body.to_string()))
+            .await
+            .expect(200);
+        body["metadata"] = json!({"a": format!("{longest}x")});
+        let request = server.authorized(method, path).body(body.to_string());
+        server.send(request).await.expect_error(status, "metadata");
+    }
 }

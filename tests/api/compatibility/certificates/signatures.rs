@@ -394,22 +394,9 @@ async fn an_rsa_key_of_1024_bits_is_accepted_with_a_warning() {
 }
 
 #[tokio::test]
-async fn generated_keys_have_at_least_2048_bits() {
+async fn regenerated_keys_have_at_least_2048_bits() {
     let openssl = Openssl::new();
     let server = Server::reused().await;
-    for (credential_type, more) in [
-        ("rsa", json!({})),
-        ("ssh", json!({})),
-        (
-            "certificate",
-            json!({"common_name": "a", "self_sign": true}),
-        ),
-    ] {
-        let mut parameters = more;
-        parameters["key_length"] = json!(1024);
-        let response = server.generate("/a", credential_type, parameters).await;
-        response.expect_error(400, "key_length");
-    }
     let short = openssl.authority(rsa(&openssl, 1024), &[]);
     let value = short.value();
     server.stored("/certificate", "certificate", value).await;

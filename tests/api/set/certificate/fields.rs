@@ -175,17 +175,6 @@ async fn response_fields_inside_the_value_are_ignored() {
     }
 }
 
-#[tokio::test]
-async fn a_value_over_64_kib_is_413() {
-    let server = Server::reused().await;
-    let padding = "\n".repeat(65_536);
-    let private_key = format!("{}{padding}", another_private_key());
-    let value = json!({"private_key": private_key});
-    let response = server.set("/a", "certificate", value).await;
-    response.expect(413).error();
-    assert!(server.versions("/a").await.is_empty());
-}
-
 // The private key of a certificate.
 
 const VERSION_1_KEY_PKCS1: &str = include_str!("made_by_openssl/version-1-key.pkcs1.pem");
