@@ -170,6 +170,11 @@ fn an_expired_token_from_a_file_is_not_renewed() {
         .shell()
         .variable("KEYWRIGHT_CLIENT_ID", "app")
         .variable("KEYWRIGHT_CLIENT_SECRET", "secret");
+    let login = json!({
+        "server": stub.url(), "ca_cert": [shell.file("ca.pem")],
+        "access_token": "of-login", "refresh_token": "refresh",
+    });
+    write_session(&shell, &login);
     fs::write(shell.file("token"), "of-file").unwrap();
     let run = shell.run("get /a --token-file token").expect(5);
     let advice = "the token in token has expired; replace it";

@@ -115,7 +115,10 @@ impl Context {
         if let Some(source) = &settings.token_source {
             builder = builder.token_source(source.clone());
         }
-        if let (Some(session), None) = (&settings.session, &settings.grant) {
+        // A token or a client of the environment can be another caller than the saved login.
+        if let (Some(session), None, None) =
+            (&settings.session, &settings.grant, &settings.token_source)
+        {
             builder = builder.login_options(session.login_options.clone());
             builder = sharing_login(builder, session.clone(), &settings.directory);
         }
