@@ -201,10 +201,11 @@ async fn each_outcome_has_its_exit_status() {
 #[test]
 fn missing_and_empty_names_and_paths_are_usage_errors() {
     let empty = "a credential name must not be empty";
-    let cases: [(&[&str], &str); 5] = [
+    let cases: [(&[&str], &str); 6] = [
         (&["get", ""], empty),
         (&["delete", ""], empty),
         (&["delete", "--path", "", "--yes"], "use `/` for all"),
+        (&["bulk-regenerate", "/ca", "--path", ""], "use `/` for all"),
         (&["delete"], "--path"),
         (
             &["bulk-regenerate"],

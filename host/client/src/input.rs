@@ -33,6 +33,14 @@ pub(crate) fn name(argument: &str) -> Result<String, String> {
     Ok(argument.to_owned())
 }
 
+/// Parses a path. Requires `/` for all credentials: an empty path may be an unset variable of a script.
+pub(crate) fn path(argument: &str) -> Result<String, String> {
+    if argument.is_empty() {
+        return Err("must not be empty; use `/` for all credentials".to_owned());
+    }
+    Ok(argument.to_owned())
+}
+
 /// Parses a whole number that is not negative.
 pub(crate) fn number<T: FromStr>(argument: &str) -> Result<T, String> {
     let max = u64::MAX >> (64 - 8 * size_of::<T>());

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::run::{CommandError, Completion, Context, Run, help};
 use crate::{
-    BulkRegenerated, FailedCredential,
+    BulkRegenerated, FailedCredential, input,
     output::{self, Table},
 };
 
@@ -34,7 +34,7 @@ pub struct BulkRegenerate {
     #[arg(long, value_name = "NAME")]
     derived_from: Option<String>,
     /// Path below which to regenerate credentials. Default: all.
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", value_parser = input::path)]
     path: Option<String>,
     /// Check and list the credentials without regenerating them.
     #[arg(long)]

@@ -22,7 +22,7 @@ pub struct Delete {
     #[arg(value_parser = input::name)]
     name: Option<String>,
     /// Path below which to delete all credentials that `find` lists; `/` for all.
-    #[arg(long, value_name = "PATH", value_parser = path)]
+    #[arg(long, value_name = "PATH", value_parser = input::path)]
     path: Option<String>,
     /// Skip the confirmation.
     #[arg(long, short, requires = "path")]
@@ -42,14 +42,6 @@ impl Run for Delete {
             (None, None) => Err(CommandError::Usage("missing name or --path".to_owned())),
         }
     }
-}
-
-/// Requires `/` for all credentials: an empty path may be an unset variable of a script.
-fn path(text: &str) -> Result<String, String> {
-    if text.is_empty() {
-        return Err("must not be empty; use `/` for all credentials".to_owned());
-    }
-    Ok(text.to_owned())
 }
 
 /// Deletes everything below a path. Continues after a failure, and reports each one.
