@@ -46,14 +46,13 @@ impl Losses {
                 self.responded();
                 matches!(refusal.status, 401 | 503)
             }
-            // All retries failed, and every request needs a token.
-            Error::ProviderUnavailable(_)
-            | Error::LoginRefused(_)
-            | Error::NotLoggedIn
-            | Error::LoginExpired
-            | Error::TokenExpired(_)
-            | Error::TokenInvalid { .. } => true,
-            _ => false,
+            Error::OtherServer { .. }
+            | Error::ResponseEmpty
+            | Error::ResponseMalformed(_)
+            | Error::ResponseTooLarge(_)
+            | Error::RequestMalformed(_) => false,
+            // There is no token, although every request needs one, or the server refuses the client certificate.
+            _ => true,
         }
     }
 }
@@ -110,7 +109,10 @@ mod tests {
             (Error::NotLoggedIn, true),
             (Error::ProviderUnavailable(Box::new(lost())), true),
             (Error::ProviderUnavailable(Box::new(refused(500))), true),
+            (Error::ProviderChanged("https://b.example".to_owned()), true),
+            (Error::NoIdentityProvider, true),
             (Error::ResponseEmpty, false),
+            (Error::ResponseTooLarge(1), false),
         ] {
             assert_eq!(
                 losses.aborts_run(losses.begin(), &error),
