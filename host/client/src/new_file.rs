@@ -187,7 +187,8 @@ impl NewFile {
             name.persist_noclobber(&self.target)
         };
         renamed.map_err(|refused| refused.error)?;
-        File::open(folder_of(&self.target))?.sync_all()
+        // The caller may write to a folder without being allowed to open it.
+        File::open(folder_of(&self.target)).map_or(Ok(()), |folder| folder.sync_all())
     }
 }
 
@@ -407,6 +408,18 @@ mod tests {
         let refused = NewFile::begin(folder.path(), true).err().unwrap();
         assert!(refused.to_string().contains("directory"), "{refused}");
         assert_eq!(names(folder.path()), ["export"]);
+    }
+
+    #[test]
+    fn files_in_folders_that_can_not_be_listed_are_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("session");
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o300)).unwrap();
+        for text in ["new", "newer"] {
+            write_whole(&target, text.as_bytes(), Readers::Owner).unwrap();
+            assert_eq!(fs::read_to_string(&target).unwrap(), text);
+        }
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o700)).unwrap();
     }
 
     #[test]
