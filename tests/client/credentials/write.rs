@@ -262,6 +262,7 @@ fn server_with_pins() -> Stub {
                 "digits": {"type": "integer", "maximum": 12},
                 "label": {"type": "string"},
                 "places": {"type": "array", "items": {"type": "string"}},
+                "alternative_names": {"type": "array", "items": {"maxLength": 1}},
             });
             let parameters = json!({
                 "type": "object", "properties": properties, "required": ["digits"], "additionalProperties": false,
@@ -306,6 +307,10 @@ fn parameters_that_violate_the_schema_are_not_sent() {
         run.errors.assert_contains("digits, label, places");
         assert_eq!(stub.lines(), ["GET /api/v1/types"]);
     }
+    let stub = server_with_pins();
+    let arguments = "generate /a -t pin --param digits=6 --alternative-name ab";
+    let run = stub.shell().run(arguments).expect(2);
+    run.errors.assert_contains(" --alternative-name/0: ");
     let stub = server_with_pins();
     let arguments = "generate /a -t pim --param digits=6";
     let run = stub.shell().run(arguments).expect(2);

@@ -208,7 +208,10 @@ impl Parameters {
             return format!("--param {name}");
         }
         match self.option_values() {
-            Ok(values) if values.contains_key(name) => format!("--{}", name.replace('_', "-")),
+            Ok(values) if values.contains_key(name) => match name {
+                "alternative_names" => "--alternative-name".to_owned(),
+                name => format!("--{}", name.replace('_', "-")),
+            },
             _ => format!("--parameters-file: {name}"),
         }
     }
