@@ -142,6 +142,7 @@ fn module_path(manifest: &Path) -> Result<String, ProjectError> {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("module "));
     lines
         .next()
+        .and_then(|line| line.split("//").next())
         .map(|path| path.trim().trim_matches('"').to_owned())
         .ok_or_else(|| {
             ProjectError::new(format!(
@@ -268,6 +269,20 @@ const RUST_TARGET: &str = "wasm32-unknown-unknown";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn module_path_omits_quotes_and_comments() {
+        let folder = tempfile::tempdir().unwrap();
+        let manifest = folder.path().join("go.mod");
+        for line in [
+            "a.example/b",
+            "\"a.example/b\"",
+            "a.example/b // Deprecated: c",
+        ] {
+            std::fs::write(&manifest, format!("// d\nmodule {line}\n\ngo 1.25\n")).unwrap();
+            assert_eq!(module_path(&manifest).unwrap(), "a.example/b");
+        }
+    }
 
     #[test]
     fn package_name_omits_the_interface_version() {
