@@ -31,6 +31,7 @@ use axum::{
 };
 use keywright_core::Secret;
 
+pub use login::origin;
 pub use ports::{ConsolePorts, ConsoleSettings, Endpoints, IdentityProvider, ProviderError};
 pub use session::SessionLimits;
 

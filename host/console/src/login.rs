@@ -65,6 +65,15 @@ impl Drop for LoginPermit<'_> {
     }
 }
 
+/// Returns the origin of an https address without a path, as browsers send it in `Origin`. `None` for other addresses.
+#[must_use]
+pub fn origin(address: &str) -> Option<String> {
+    let address = RedirectUrl::new(address.to_owned()).ok()?;
+    let origin = address.url().origin().ascii_serialization();
+    let is_origin = address.url().as_str() == format!("{origin}/");
+    (is_origin && address.url().scheme() == "https").then_some(origin)
+}
+
 /// A client of the `oauth2` crate with the two endpoints of the code flow.
 type CodeClient = Client<
     BasicErrorResponse,
@@ -511,6 +520,25 @@ mod tests {
             assert_eq!(token.is_ok(), seconds == 0);
         }
         assert_eq!(provider.requests.load(Ordering::SeqCst), 1);
+    }
+
+    #[test]
+    fn origins_are_as_browsers_send_them() {
+        for (address, expected) in [
+            ("https://a.example", Some("https://a.example")),
+            ("https://A.example:08844", Some("https://a.example:8844")),
+            ("https://a.example:443/", Some("https://a.example")),
+            ("https://[0:0::1]:8844", Some("https://[::1]:8844")),
+            ("https://[::1", None),
+            ("https://a.example/b", None),
+            ("https://a.example?b", None),
+            ("https://a.example#b", None),
+            ("https://b@a.example", None),
+            ("http://a.example", None),
+            ("a.example", None),
+        ] {
+            assert_eq!(origin(address).as_deref(), expected, "{address}");
+        }
     }
 
     #[test]

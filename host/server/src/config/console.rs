@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use keywright_console::{ConsoleSettings, SessionLimits};
+use keywright_console::{ConsoleSettings, SessionLimits, origin};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -92,20 +92,12 @@ impl ConsoleConfig {
         SecretSource::of(SECRET, file, self.client_secret_environment.as_deref())
     }
 
-    /// Returns the address as browsers send it in `Origin`.
     fn origin(&self) -> Result<String, StartupError> {
-        let url = self.url.trim_end_matches('/').to_ascii_lowercase();
-        let is_authority = |authority: &str| {
-            let mut bytes = authority.bytes();
-            !authority.is_empty()
-                && bytes.all(|byte| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte))
-        };
-        if !url.strip_prefix("https://").is_some_and(is_authority) {
-            return Err(StartupError::new(
+        origin(self.url.trim_end_matches('/')).ok_or_else(|| {
+            StartupError::new(
                 "console.url: must be an https address without a path, such as https://keywright.example:8844",
-            ));
-        }
-        Ok(url.strip_suffix(DEFAULT_PORT).unwrap_or(&url).to_owned())
+            )
+        })
     }
 
     /// Checks the section.
@@ -129,6 +121,3 @@ const OPENID: &str = "openid";
 
 /// The prefix of the settings that locate the client's secret.
 const SECRET: &str = "console.client_secret";
-
-/// Browsers omit the default port.
-const DEFAULT_PORT: &str = ":443";
