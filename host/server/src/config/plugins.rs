@@ -208,6 +208,11 @@ impl RegistryConfig {
 
     /// Creates a client for a registry, without sending a request.
     pub(crate) fn registry(&self, host: &RegistryHost) -> Result<Registry, StartupError> {
+        Registry::new(host, self.access(host)?).while_doing(format!("using the registry {host}"))
+    }
+
+    /// Returns the configured access to a registry.
+    fn access(&self, host: &RegistryHost) -> Result<Access, StartupError> {
         let mut named = self.hosts.iter().filter(|known| known.host == *host);
         let mut access = match (named.next(), named.next()) {
             (None, _) => Access {
@@ -228,7 +233,7 @@ impl RegistryConfig {
                 .credentials(host)
                 .on_file(READING_DOCKER_CONFIG, file)?;
         }
-        Registry::new(host, access).while_doing(format!("using the registry {host}"))
+        Ok(access)
     }
 
     /// Reads the configured Docker login file.
@@ -259,7 +264,8 @@ impl RegistryConfig {
             if let Some(file) = &known.password_file {
                 findings.warn_if_world_accessible(&format!("{setting}.password_file"), file);
             }
-            if known.exposes_password() {
+            let has_password = |access: Access| access.credentials.is_some() && access.is_plain;
+            if !known.host.is_loopback() && self.access(&known.host).is_ok_and(has_password) {
                 let what = "sends the password unencrypted over the network";
                 findings.warning(format!("{setting}.plain_http"), what);
             }
@@ -268,15 +274,6 @@ impl RegistryConfig {
 }
 
 impl RegistryHostConfig {
-    /// Returns whether the password would be sent unencrypted over the network.
-    fn exposes_password(&self) -> bool {
-        self.user.is_some() && self.is_plain() && !self.host.is_loopback()
-    }
-
-    fn is_plain(&self) -> bool {
-        self.plain_http.unwrap_or_else(|| self.host.is_loopback())
-    }
-
     fn access(&self) -> Result<Access, StartupError> {
         let missing = |setting: &str, given: &str| {
             StartupError::new(format!("{setting}: is required, because {given} is set"))
@@ -300,7 +297,7 @@ impl RegistryHostConfig {
                 .map(read_authorities)
                 .transpose()
                 .while_doing("trusted_authorities")?,
-            is_plain: self.is_plain(),
+            is_plain: self.plain_http.unwrap_or_else(|| self.host.is_loopback()),
         })
     }
 }
