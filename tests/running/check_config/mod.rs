@@ -293,6 +293,18 @@ fn risky_settings_are_warnings_not_errors() {
         "listen = \"0.0.0.0:9001\"",
         1,
     );
+    let registries = "\
+[registry]
+docker_config = \"docker.json\"
+[[registry.hosts]]
+host = \"registry.example.com\"
+plain_http = true
+[plugins]";
+    let text = text.replacen("[plugins]", registries, 1);
+    let docker = layout.path("etc/keywright/docker.json");
+    let login = r#"{"auths": {"registry.example.com": {"auth": "YWRhOnNlY3JldA=="}}}"#;
+    fs::write(&docker, login).unwrap();
+    set_mode(&docker, 0o600);
     layout.write_configuration(&text);
     set_mode(
         &layout.path("run/credentials/keywright.service/encryption.key"),
@@ -305,6 +317,7 @@ fn risky_settings_are_warnings_not_errors() {
         "warning: authorization.permissions[0].actors: no caller can log in as \"keywright-admin\"",
         "warning: encryption.keys[0].file: every user of this machine may",
         "warning: management.listen: is not a loopback address",
+        "warning: registry.hosts[0].plain_http: sends the password unencrypted over the network",
         "warning: server.tls.private_key: every user of this machine may",
     ] {
         assert_line_starts_with(&checked, expected);
@@ -427,6 +440,8 @@ fn an_environment_variable_without_a_setting_is_named() {
         "KEYWRIGHT_PORT",
         "KEYWRIGHT_SERVER__PORT",
         "KEYWRIGHT_SERVR__LISTEN",
+        "KEYWRIGHT_SERVER____LISTEN",
+        "KEYWRIGHT_SERVER__LISTEN__",
         "Keywright_Server__Tls__Port",
     ] {
         let options = Options::default().environment(variable, "hunter2");
@@ -450,6 +465,13 @@ fn a_variable_nested_past_the_limit_is_named() {
         let named =
             "KEYWRIGHT_LOG__FILTER: arrays and tables must be nested at most 64 levels deep";
         assert_eq!(checked.errors.contains(named), is_named, "{depth}");
+    }
+    for (depth, is_named) in [(64, false), (65, true), (40_000, true)] {
+        let name = format!("KEYWRIGHT{}", "__A".repeat(depth).replacen("__", "_", 1));
+        let variables = [(name.as_str(), "x")];
+        let checked = layout.check(&["--no-plugins"], &variables).expect(1);
+        let named = format!("{name}: arrays and tables must be nested at most 64 levels deep");
+        assert_eq!(checked.errors.contains(&named), is_named, "{depth}");
     }
 }
 

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     findings::Findings,
-    source::{joined, set_variable_within, variable},
+    source::{ignored_variable, joined, set_variable_within, variable},
 };
 
 /// Returns the JSON Schema of a configuration's type, without `$ref` and without null, which TOML does not have.
@@ -144,6 +144,10 @@ fn gather_enumeration(schema: &mut Map<String, Value>) {
 
 /// Reports unknown and missing settings and wrong types: everything that the schema alone can detect.
 pub(crate) fn check(figment: &Figment, schema: &Value, findings: &mut Findings) {
+    if let Some(name) = ignored_variable() {
+        let what = format!("unknown environment variable {name}; {VARIABLES}");
+        findings.mistake("the environment", what);
+    }
     let known = names(schema);
     let configured: Value = match figment.extract() {
         Ok(configured) => configured,

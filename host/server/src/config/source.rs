@@ -9,7 +9,7 @@ use figment::{
     Figment,
     error::Kind,
     providers::{Env, Format, Toml},
-    value::UncasedStr,
+    value::{Uncased, UncasedStr},
 };
 
 use crate::started::StartupError;
@@ -77,11 +77,11 @@ pub(crate) fn read(path: &Path) -> Result<Figment, StartupError> {
         refused(format!("malformed TOML in line {line}: {why}"))
     })?;
     let environment = environment();
-    // figment parses a variable with recursion.
-    if let Some((setting, _)) = environment
-        .iter()
-        .find(|(_, value)| depth(value) > VARIABLE_DEPTH_MAX)
-    {
+    // figment parses a variable and its name with recursion.
+    let is_too_deep = |(setting, value): &(Uncased<'_>, String)| {
+        setting.as_str().split('.').count().max(depth(value)) > VARIABLE_DEPTH_MAX
+    };
+    if let Some((setting, _)) = environment.iter().find(is_too_deep) {
         return Err(StartupError::new(format!(
             "{}: arrays and tables must be nested at most {VARIABLE_DEPTH_MAX} levels deep",
             variable(setting.as_str())
@@ -113,6 +113,18 @@ fn environment() -> Env {
         !is_clients && name != "log" && name != "token"
     };
     Env::prefixed("KEYWRIGHT_").filter(is_ours).split("__")
+}
+
+/// Returns an environment variable that figment ignores, because a part of its name is empty.
+pub(super) fn ignored_variable() -> Option<String> {
+    let mut names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    names.find(|name| {
+        let name = name.to_ascii_lowercase();
+        name.strip_prefix("keywright_").is_some_and(|setting| {
+            !setting.starts_with(CLIENT_PREFIX)
+                && setting.replace("__", ".").split('.').any(str::is_empty)
+        })
+    })
 }
 
 /// Returns the environment variable that sets a setting. A variable overrides a list as a whole.
