@@ -1,6 +1,7 @@
 //! Writes exports entry by entry.
 //!
-//! Parsers of YAML 1.1 and 1.2 read the YAML the same way: a string is only unquoted if it is unambiguous.
+//! Parsers of YAML 1.1 and 1.2 read strings the same way: a string is only unquoted if it is unambiguous. Numbers are verbatim, so
+//! parsers of YAML 1.1 read a number with an exponent as a string unless it has a point and a sign, as `1.0e+5` has.
 
 use std::{
     fmt::Write as _,
