@@ -82,7 +82,10 @@ impl FromStr for ListenAddress {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if let Ok(address) = text.parse::<SocketAddr>() {
+        // The scope of an address such as `[fe80::1%2]:8844` would be lost.
+        if let Ok(address) = text.parse::<SocketAddr>()
+            && !text.contains('%')
+        {
             return Ok(Self::new(address.ip(), address.port()));
         }
         let (name, port) = text.rsplit_once(':').ok_or(MALFORMED_ADDRESS)?;
@@ -227,6 +230,7 @@ mod tests {
             "local host:1",
             "https://localhost:1",
             "*:8844",
+            "[fe80::1%2]:8844",
         ] {
             assert_eq!(text.parse::<ListenAddress>(), Err(MALFORMED_ADDRESS));
         }
