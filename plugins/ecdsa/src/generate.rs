@@ -1,7 +1,7 @@
 //! The plugin's functions, independent of WIT.
 
 use keywright_plugin_support::{
-    Failure, Fields, Generator, KeyFormat, KeyPair, Recovered, Violation,
+    Failure, Fields, Generator, KeyFormat, KeyPair, Recovered, Violation, ssh_comment,
 };
 use p256::{elliptic_curve::Generate, pkcs8::DecodePublicKey};
 use rand_core::CryptoRng;
@@ -125,7 +125,7 @@ fn pkcs8(curve: Curve, random: &mut impl CryptoRng) -> Result<KeyPair, Failure> 
 ///
 /// If the public key is absent, malformed or on another curve, the result has default parameters and is incomplete.
 pub fn recover(parameters: Option<String>, value: &str) -> Result<Recovered, Failure> {
-    Recovered::of_key_pair(parameters, value, parameters_of)
+    Recovered::of_key_pair(parameters, value, |key| Some((parameters_of(key)?, true)))
 }
 
 fn parameters_of(public_key: &str) -> Option<Parameters> {
@@ -140,7 +140,7 @@ fn parameters_of(public_key: &str) -> Option<Parameters> {
     Some(Parameters {
         curve: key.key_data().ecdsa()?.curve().into(),
         format: KeyFormat::Ssh,
-        ssh_comment: key.comment().as_str().ok()?.to_owned(),
+        ssh_comment: ssh_comment(&key)?,
     })
 }
 

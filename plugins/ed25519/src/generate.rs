@@ -5,7 +5,7 @@ use ed25519_dalek::{
     pkcs8::{DecodePublicKey, KeypairBytes},
 };
 use keywright_plugin_support::{
-    Failure, Fields, Generator, KeyFormat, KeyPair, Recovered, Violation,
+    Failure, Fields, Generator, KeyFormat, KeyPair, Recovered, Violation, ssh_comment,
 };
 use rand_core::CryptoRng;
 use serde::{Deserialize, Serialize};
@@ -68,7 +68,7 @@ impl Generator for Ed25519 {
 ///
 /// If the public key is absent, malformed or not Ed25519, the result has default parameters and is incomplete.
 pub fn recover(parameters: Option<String>, value: &str) -> Result<Recovered, Failure> {
-    Recovered::of_key_pair(parameters, value, parameters_of)
+    Recovered::of_key_pair(parameters, value, |key| Some((parameters_of(key)?, true)))
 }
 
 fn parameters_of(public_key: &str) -> Option<Parameters> {
@@ -82,6 +82,6 @@ fn parameters_of(public_key: &str) -> Option<Parameters> {
     key.key_data().ed25519()?;
     Some(Parameters {
         format: KeyFormat::Ssh,
-        ssh_comment: key.comment().as_str().ok()?.to_owned(),
+        ssh_comment: ssh_comment(&key)?,
     })
 }

@@ -77,17 +77,41 @@ fn parse_value(value: &str) -> Result<KeyPair, Violation> {
 
 /// Returns the stored parameters. Without stored parameters, reads them from the public key.
 ///
-/// If the public key is absent or malformed, or has a length that can't be requested, the result has default parameters and is
-/// incomplete.
+/// If the public key is absent or malformed, the result has default parameters and is incomplete. A length that can't be requested is
+/// rounded up to the next one, at most 4096 bits, and the result is incomplete.
 pub fn recover(parameters: Option<String>, value: &str) -> Result<Recovered, Failure> {
     Recovered::of_key_pair(parameters, value, parameters_of)
 }
 
-fn parameters_of(public_key: &str) -> Option<Parameters> {
+fn parameters_of(public_key: &str) -> Option<(Parameters, bool)> {
     let key = RsaPublicKey::from_public_key_pem(public_key)
         .ok()
         .or_else(|| RsaPublicKey::from_pkcs1_pem(public_key).ok())?;
-    Some(Parameters {
-        key_length: KeyLength::of_bits(key.n().bits().into())?,
-    })
+    let bits = key.n().bits();
+    let key_length = KeyLength::nearest(bits);
+    Some((Parameters { key_length }, u32::from(key_length) == bits))
+}
+
+#[cfg(test)]
+mod tests {
+    use rsa::BoxedUint;
+
+    use super::*;
+
+    #[test]
+    fn length_of_a_set_key_is_rounded_up() {
+        for (bytes, key_length, is_complete) in
+            [(256, 2048, true), (375, 3072, false), (1024, 4096, false)]
+        {
+            let modulus = BoxedUint::from_be_slice_vartime(&vec![0xff; bytes]);
+            let key = RsaPublicKey::new(modulus, BoxedUint::from(65_537_u64)).unwrap();
+            let public_key = key.to_public_key_pem(LineEnding::LF).unwrap();
+            let recovered = recover(None, &format!(r#"{{"public_key":{public_key:?}}}"#)).unwrap();
+            let expected = Recovered {
+                parameters: format!(r#"{{"key_length":{key_length}}}"#),
+                is_complete,
+            };
+            assert_eq!(recovered, expected);
+        }
+    }
 }

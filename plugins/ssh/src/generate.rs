@@ -1,8 +1,8 @@
 //! The plugin's functions, independent of WIT.
 
 use keywright_plugin_support::{
-    Failure, Fields, Generator, KeyLength, KeyPair, Recovered, Violation, ssh_fingerprint,
-    take_ssh_comment,
+    Failure, Fields, Generator, KeyLength, KeyPair, Recovered, Violation, ssh_comment,
+    ssh_fingerprint, take_ssh_comment,
 };
 use rand_core::CryptoRng;
 use rsa::{
@@ -65,19 +65,44 @@ fn public_key(key: &RsaPublicKey, comment: String) -> ssh_key::Result<PublicKey>
 
 /// Returns the stored parameters. Without stored parameters, reads them from the line with the public key.
 ///
-/// If the public key is absent, malformed or not RSA, or has a length that can't be requested, the result has default parameters
-/// and is incomplete.
+/// If the public key is absent, malformed or not RSA, the result has default parameters and is incomplete. A length that can't be
+/// requested is rounded up to the next one, at most 4096 bits, and the result is incomplete.
 pub fn recover(parameters: Option<String>, value: &str) -> Result<Recovered, Failure> {
     Recovered::of_key_pair(parameters, value, parameters_of)
 }
 
-fn parameters_of(public_key: &str) -> Option<Parameters> {
+fn parameters_of(public_key: &str) -> Option<(Parameters, bool)> {
     let key = PublicKey::from_openssh(public_key).ok()?;
     let modulus = key.key_data().rsa()?.n().as_positive_bytes()?;
-    let leading_zeros = modulus.first()?.leading_zeros();
-    let bits = i64::try_from(modulus.len()).ok()? * 8 - i64::from(leading_zeros);
-    Some(Parameters {
-        key_length: KeyLength::of_bits(bits)?,
-        ssh_comment: key.comment().as_str().ok()?.to_owned(),
-    })
+    let bytes = u32::try_from(modulus.len()).ok()?;
+    let bits = bytes * u8::BITS - modulus.first()?.leading_zeros();
+    let key_length = KeyLength::nearest(bits);
+    let parameters = Parameters {
+        key_length,
+        ssh_comment: ssh_comment(&key)?,
+    };
+    Some((parameters, u32::from(key_length) == bits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn length_of_a_set_key_is_rounded_up_and_only_its_line_is_read() {
+        for (bytes, key_length, is_complete) in
+            [(256, 2048, true), (375, 3072, false), (1024, 4096, false)]
+        {
+            let number = |bytes: &[u8]| Mpint::from_positive_bytes(bytes);
+            let key = public::RsaPublicKey::new(number(&[1, 0, 1]), number(&vec![0xff; bytes]));
+            let line = PublicKey::new(key.unwrap().into(), "ada on host");
+            let lines = format!("{}\nssh-ed25519 AAAA other\n", line.to_openssh().unwrap());
+            let recovered = recover(None, &format!(r#"{{"public_key":{lines:?}}}"#)).unwrap();
+            let expected = Recovered {
+                parameters: format!(r#"{{"key_length":{key_length},"ssh_comment":"ada on host"}}"#),
+                is_complete,
+            };
+            assert_eq!(recovered, expected);
+        }
+    }
 }

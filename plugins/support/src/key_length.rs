@@ -25,13 +25,18 @@ impl KeyLength {
     }
 
     /// Returns the length with this number of bits, or `None` if it is not one of the three.
-    pub fn of_bits(bits: i64) -> Option<Self> {
+    fn of_bits(bits: i64) -> Option<Self> {
         LENGTHS.into_iter().find(|length| *length as i64 == bits)
     }
 
     /// Returns the shortest length of at least this number of bits, if there is one.
     pub fn covering(bits: u32) -> Option<Self> {
         LENGTHS.into_iter().find(|length| *length as u32 >= bits)
+    }
+
+    /// Returns the shortest length of at least this number of bits, or else the longest length.
+    pub fn nearest(bits: u32) -> Self {
+        Self::covering(bits).unwrap_or(Self::Bits4096)
     }
 
     /// Returns the length in bits.

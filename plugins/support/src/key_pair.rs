@@ -116,6 +116,13 @@ pub fn take_ssh_comment(fields: &mut Fields) -> Result<String, Violation> {
     Ok(comment)
 }
 
+/// Returns the comment of a public key, up to the first control character: the parameter `ssh_comment` allows none, and text in another
+/// line is not part of the key.
+pub fn ssh_comment(key: &PublicKey) -> Option<String> {
+    let comment = key.comment().as_str().ok()?;
+    comment.split(char::is_control).next().map(str::to_owned)
+}
+
 /// Returns the SHA-256 fingerprint of a public key as printed by `ssh-keygen -l`, without the prefix `SHA256:`.
 pub fn ssh_fingerprint(key: &PublicKey) -> String {
     let fingerprint = key.fingerprint(HashAlg::Sha256).to_string();

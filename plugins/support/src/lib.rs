@@ -21,7 +21,7 @@ pub use fields::{Fields, canonical, no_settings, to_json};
 pub use generator::{Generator, filled_text};
 pub use input::Input;
 pub use key_length::KeyLength;
-pub use key_pair::{KeyFormat, KeyPair, ssh_fingerprint, take_ssh_comment};
+pub use key_pair::{KeyFormat, KeyPair, ssh_comment, ssh_fingerprint, take_ssh_comment};
 pub use password::PasswordRules;
 pub use password_hash::{PASSWORD_BYTES_MAX, password_hash};
 pub use random::HostRandom;

@@ -12,7 +12,8 @@ pub struct Recovered {
 }
 
 impl Recovered {
-    /// Returns the parameters stored with a key pair. Without them, `read` determines the parameters from the public key.
+    /// Returns the parameters stored with a key pair. Without them, `read` determines the parameters from the public key, and whether
+    /// they describe it completely.
     ///
     /// If there is no public key, or `read` returns `None`, the result has default parameters and is incomplete.
     ///
@@ -22,7 +23,7 @@ impl Recovered {
     pub fn of_key_pair<Parameters: Default + Serialize>(
         stored: Option<String>,
         value: &str,
-        read: impl FnOnce(&str) -> Option<Parameters>,
+        read: impl FnOnce(&str) -> Option<(Parameters, bool)>,
     ) -> Result<Self, Failure> {
         if let Some(parameters) = stored {
             return Ok(Self {
@@ -34,9 +35,10 @@ impl Recovered {
             .and_then(|mut fields| fields.take_text("public_key"))
             .map_err(|_| Failure::Other("the stored value is not a key pair".to_owned()))?;
         let found = public_key.as_deref().and_then(read);
+        let (parameters, is_complete) = found.unwrap_or_default();
         Ok(Self {
-            is_complete: found.is_some(),
-            parameters: to_json(&found.unwrap_or_default())?,
+            parameters: to_json(&parameters)?,
+            is_complete,
         })
     }
 }
