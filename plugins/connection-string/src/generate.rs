@@ -58,6 +58,9 @@ pub fn generate(parameters: &str, settings: &str, inputs: &[Input]) -> Result<St
             return Err(refused(TEMPLATE, &rule));
         }
     }
+    if text.is_empty() {
+        return Err(refused(TEMPLATE, "must not result in an empty text"));
+    }
     to_json(&text)
 }
 
@@ -191,6 +194,11 @@ mod tests {
         let secret = "hunter2";
         for (template, values, field) in [
             ("{u.x}", json!({"u": {"password": secret}}), "template"),
+            (
+                "{u.x}",
+                json!({"u": {"password": secret, "x": ""}}),
+                "template",
+            ),
             ("{u}", json!({"u": {"password": secret}}), "template"),
             ("{u}", json!({"u": [secret]}), "template"),
             ("{u.password}", json!({"u": secret}), "template"),
