@@ -48,7 +48,9 @@ pub fn generate(
         }
         _ => (None, None),
     };
-    let password = password.ok_or_else(|| refused(CREDENTIAL, NO_PASSWORD))?;
+    let password = password
+        .filter(|password| !password.is_empty())
+        .ok_or_else(|| refused(CREDENTIAL, NO_PASSWORD))?;
     if password.len() > PASSWORD_BYTES_MAX {
         let rule =
             format!("must name a credential whose password has at most {PASSWORD_BYTES_MAX} bytes");
@@ -66,7 +68,12 @@ pub fn generate(
     };
     let is_allowed = |character: char| character != ':' && !character.is_control();
     let characters = username.chars().count();
-    if !(1..=USERNAME_CHARACTERS_MAX).contains(&characters) || !username.chars().all(is_allowed) {
+    // Servers skip lines that start with `#` as comments, and some remove leading white space.
+    let is_skipped = username.starts_with(|first: char| first == '#' || first.is_whitespace());
+    if !(1..=USERNAME_CHARACTERS_MAX).contains(&characters)
+        || !username.chars().all(is_allowed)
+        || is_skipped
+    {
         let remedy = if is_given {
             ""
         } else {
@@ -90,7 +97,8 @@ fn refused(field: &str, rule: &str) -> Failure {
 /// The maximum length of a name, in characters: Apache's limit.
 const USERNAME_CHARACTERS_MAX: usize = 255;
 
-const USERNAME_RULE: &str = "must be 1 to 255 characters without colons and control characters";
+const USERNAME_RULE: &str = "must be 1 to 255 characters without colons and control characters, and must not start with # or \
+     white space";
 
 const NO_PASSWORD: &str =
     "must name a credential whose value is a password, or has a field password";
@@ -119,12 +127,15 @@ mod tests {
             (json!({"username": "ada"}), "credential"),
             (json!({"username": "ada", "password": null}), "credential"),
             (json!(["x"]), "credential"),
+            (json!({"username": "ada", "password": ""}), "credential"),
             (json!("p".repeat(PASSWORD_BYTES_MAX + 1)), "credential"),
             (json!("p".repeat(PASSWORD_BYTES_MAX)), "username"),
             (json!({"username": null, "password": "x"}), "username"),
             (json!({"username": "", "password": "x"}), "username"),
             (json!({"username": "a:b", "password": "x"}), "username"),
             (json!({"username": "a\nb", "password": "x"}), "username"),
+            (json!({"username": "#a", "password": "x"}), "username"),
+            (json!({"username": " a", "password": "x"}), "username"),
             (
                 json!({"username": "a".repeat(USERNAME_CHARACTERS_MAX + 1), "password": "x"}),
                 "username",
