@@ -160,20 +160,21 @@ impl Secrecy {
         parts
     }
 
-    /// Replaces each secret part with [`REDACTED`].
+    /// Replaces each secret part with [`REDACTED`]. As in [`Self::withhold_from`], a value that is not an object is secret as a
+    /// whole if fields of an object would be.
     pub(crate) fn redact(&self, value: &mut Value) {
-        match self {
-            Self::Open => {}
-            Self::Whole => {
-                zero(value);
-                *value = Value::String(REDACTED.to_owned());
-            }
-            Self::Fields(secret_fields) => {
+        match (self, value) {
+            (Self::Open, _) => {}
+            (Self::Fields(secret_fields), Value::Object(fields)) => {
                 for (name, secrecy) in secret_fields {
-                    if let Some(field) = value.get_mut(name) {
+                    if let Some(field) = fields.get_mut(name) {
                         secrecy.redact(field);
                     }
                 }
+            }
+            (Self::Fields(_) | Self::Whole, value) => {
+                zero(value);
+                *value = Value::String(REDACTED.to_owned());
             }
         }
     }
@@ -295,10 +296,13 @@ mod tests {
             json!({"open": 1, "secret": redacted, "peer": {"key": redacted, "name": 4}})
         );
         let whole = Secrecy::of(&json!({"writeOnly": true})).unwrap();
-        let mut value = json!("hunter2");
-        assert_eq!(whole.parts(&value), [(String::new(), &json!("hunter2"))]);
-        whole.redact(&mut value);
-        assert_eq!(value, redacted);
+        let value = json!("hunter2");
+        assert_eq!(whole.parts(&value), [(String::new(), &value)]);
+        for secrecy in [secrecy, whole] {
+            let mut value = value.clone();
+            secrecy.redact(&mut value);
+            assert_eq!(value, redacted);
+        }
     }
 
     #[test]
