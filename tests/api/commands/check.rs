@@ -254,12 +254,12 @@ async fn write(server: &Arc<Server>, count: usize) {
     }
 }
 
-/// A sixteenth of the size of all values together.
-const GROWTH_KIBIBYTES_MAX: u64 = 8 * 1_024;
+/// A sixteenth of the size of the added values.
+const GROWTH_KIBIBYTES_MAX: u64 = 8 * 1_000;
 const VALUE_BYTES: usize = 65_536;
-const FEW: usize = 400;
-const MANY: usize = 2_000;
-/// On a busy machine a short run may end before its memory is sampled, and a run may use up to 12 MiB more for its threads,
-/// but not every run.
-const RUNS: usize = 5;
+/// So many that nearly all runs last until the memory of their threads has stopped growing.
+const FEW: usize = 1_000;
+const MANY: usize = 3_000;
+/// On a busy machine, the memory of the threads of a run varies by more than 20 MiB.
+const RUNS: usize = 8;
 const WRITERS: usize = 20;
