@@ -101,7 +101,7 @@ const USERNAME_RULE: &str = "must be 1 to 255 characters without colons and cont
      white space";
 
 const NO_PASSWORD: &str =
-    "must name a credential whose value is a password, or has a field password";
+    "must name a credential whose value is a password, or has a field password, that is not empty";
 
 #[cfg(test)]
 mod tests {
