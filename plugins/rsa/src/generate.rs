@@ -88,7 +88,7 @@ fn parameters_of(public_key: &str) -> Option<(Parameters, bool)> {
         .ok()
         .or_else(|| RsaPublicKey::from_pkcs1_pem(public_key).ok())?;
     let bits = key.n().bits();
-    let key_length = KeyLength::nearest(bits);
+    let key_length = KeyLength::covering_or_longest(bits);
     Some((Parameters { key_length }, u32::from(key_length) == bits))
 }
 

@@ -76,7 +76,7 @@ fn parameters_of(public_key: &str) -> Option<(Parameters, bool)> {
     let modulus = key.key_data().rsa()?.n().as_positive_bytes()?;
     let bytes = u32::try_from(modulus.len()).ok()?;
     let bits = bytes * u8::BITS - modulus.first()?.leading_zeros();
-    let key_length = KeyLength::nearest(bits);
+    let key_length = KeyLength::covering_or_longest(bits);
     let parameters = Parameters {
         key_length,
         ssh_comment: ssh_comment(&key)?,

@@ -35,7 +35,7 @@ impl KeyLength {
     }
 
     /// Returns the shortest length of at least this number of bits, or else the longest length.
-    pub fn nearest(bits: u32) -> Self {
+    pub fn covering_or_longest(bits: u32) -> Self {
         Self::covering(bits).unwrap_or(Self::Bits4096)
     }
 
