@@ -60,7 +60,7 @@ pub use network::{
 };
 pub use observation::{Sample, Scrape};
 pub use options::{Options, identity_provider_recipe};
-pub use plugins::{BadPlugin, KeyManagementPlugin, release};
+pub use plugins::{BadPlugin, KeyManagementPlugin, compiled_plugins, release, user_cache};
 pub use programs::{
     Node, client_by_toolchain, component_by_toolchain, ended, is_available, node, npm_package,
     print_message, python_program, signal, toolchain_program, toolchain_python,

@@ -6,7 +6,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{component, key_file, server_program, shipped_plugins, storage, workspace};
+use crate::{
+    compiled_plugins, component, key_file, server_program, shipped_plugins, storage, workspace,
+};
 
 /// The configuration of a test server: the development server's, with additions.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -261,7 +263,7 @@ format = "json"
             authentication = self.authentication(port),
             audit = self.audit.as_deref().unwrap_or(AUDIT),
             is_enforced = !self.without_enforcement,
-            cache = workspace().join("target/test-plugin-cache").display(),
+            cache = compiled_plugins().display(),
         );
         for (credential_type, section) in self.all_generators() {
             // Writing to a string does not fail.

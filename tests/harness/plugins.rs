@@ -4,13 +4,43 @@
 use std::{
     fs,
     io::{BufRead, BufReader},
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::LazyLock,
 };
 
 use tempfile::TempDir;
 
-use crate::{Options, Server, component, server::server_program};
+use crate::{Options, Server, component, key_file, server::server_program, workspace};
+
+/// Returns the folder of compiled plugins, which all servers and commands share.
+pub fn compiled_plugins() -> PathBuf {
+    user_cache().join(COMPILED_PLUGINS)
+}
+
+/// Returns the folder of a user's caches, for commands. Their key for compiled plugins is the key that the servers derive.
+pub fn user_cache() -> PathBuf {
+    static PREPARED: LazyLock<PathBuf> = LazyLock::new(|| {
+        let cache = workspace().join("target/test-cache");
+        let plugins = cache.join(COMPILED_PLUGINS);
+        let mut private = fs::DirBuilder::new();
+        private
+            .recursive(true)
+            .mode(0o700)
+            .create(&plugins)
+            .unwrap();
+        let (key, file) = (key_file("plugin-cache.key"), plugins.join("key"));
+        // Tests that run at the same time may be using it.
+        if fs::read(&file).ok() != fs::read(&key).ok() {
+            fs::copy(key, file).unwrap();
+        }
+        cache
+    });
+    PREPARED.clone()
+}
+
+const COMPILED_PLUGINS: &str = "keywright/plugins";
 
 /// Returns the component of another release of a plugin: one text is replaced with another one of the same length.
 pub fn release(plugin: &str, (from, to): (&str, &str)) -> Vec<u8> {

@@ -16,8 +16,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::{
-    Caller, Options, ReservedPort, Response, key_file, mint::Mint, programs, reuse, until_some,
-    workspace,
+    Caller, Options, ReservedPort, Response, key_file, mint::Mint, plugins::user_cache, programs,
+    reuse, until_some,
 };
 
 /// A server that runs until it is dropped.
@@ -366,7 +366,7 @@ pub(crate) fn program(path: &Path) -> Command {
         .env_remove("KEYWRIGHT_LOG")
         .env_remove("KEYWRIGHT_REFRESH_GOLDEN_FILES")
         // For compiled components.
-        .env("XDG_CACHE_HOME", workspace().join("target/test-cache"));
+        .env("XDG_CACHE_HOME", user_cache());
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("KEYWRIGHT_TEST_") {
             command.env_remove(name);

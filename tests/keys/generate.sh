@@ -13,4 +13,6 @@ openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:2048 -out token-signing-
 openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:2048 -out other-signing-key.pem
 openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:8192 -out rsa-8192.pem
 openssl rand -base64 32 >encryption.key
+openssl kdf -binary -keylen 32 -kdfopt digest:SHA256 -kdfopt salt:keywright -kdfopt 'info:label:compiled plugins' \
+    -kdfopt "hexkey:$(base64 -d encryption.key | od -An -v -tx1 | tr -d ' \n')" HKDF >plugin-cache.key
 rm server.csr ca-key.pem

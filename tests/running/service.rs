@@ -11,7 +11,7 @@ use std::{
 };
 
 use keywright_harness::{
-    Commanded, Text, ended, is_available, key_file, server_program, signal, workspace,
+    Commanded, Text, compiled_plugins, ended, is_available, key_file, server_program, signal,
 };
 use reqwest::{Certificate, ClientBuilder};
 use tempfile::TempDir;
@@ -75,8 +75,7 @@ pub(crate) fn opened_by_the_server(pipe: PathBuf) -> File {
 
 /// Adapts the example to this machine, with plugins compiled by other tests.
 pub(crate) fn with_compiled_plugins(layout: &Layout) -> String {
-    let cache = workspace().join("target/test-plugin-cache");
-    let cache = format!("cache_directory = \"{}\" #", cache.display());
+    let cache = format!("cache_directory = \"{}\" #", compiled_plugins().display());
     on_free_ports(&layout.example()).replacen("cache_directory =", &cache, 1)
 }
 

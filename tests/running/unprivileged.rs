@@ -8,7 +8,7 @@ use std::{
     process::Command,
 };
 
-use keywright_harness::{is_available, server_program, workspace};
+use keywright_harness::{compiled_plugins, is_available, server_program};
 
 use crate::{
     layout::{Layout, set_mode},
@@ -74,7 +74,7 @@ fn warm_cache(layout: &Layout) {
     let cache = layout.path("var/lib/keywright/plugin-cache");
     fs::create_dir(&cache).unwrap();
     set_mode(&cache, 0o700);
-    let compiled = fs::read_dir(workspace().join("target/test-plugin-cache"));
+    let compiled = fs::read_dir(compiled_plugins());
     for file in compiled.into_iter().flatten() {
         let file = file.unwrap();
         // The copy fails if another test renames its unfinished file meanwhile.

@@ -7,7 +7,9 @@ use std::{
     process::{Command, Stdio},
 };
 
-use keywright_harness::{is_available, key_file, server_program, toolchain_program, workspace};
+use keywright_harness::{
+    is_available, key_file, server_program, toolchain_program, user_cache, workspace,
+};
 use tempfile::TempDir;
 
 use super::markdown::{Session, Step, is_as_shown};
@@ -113,7 +115,7 @@ impl Sandbox {
         program
     }
 
-    fn variables(&self) -> [(&'static str, String); 15] {
+    fn variables(&self) -> [(&'static str, String); 16] {
         let text = |path: &Path| path.display().to_string();
         [
             ("CACHE_FOLDER", text(&of_user("XDG_CACHE_HOME", ".cache"))),
@@ -134,6 +136,7 @@ impl Sandbox {
             ("SESSION", text(&self.root)),
             ("SESSIONS", text(&sessions())),
             ("WORKSPACE", text(&workspace())),
+            ("XDG_CACHE_HOME", text(&user_cache())),
         ]
     }
 

@@ -113,7 +113,7 @@ END
 
 # Provides compiled plugins for the next start, if the encryption key is the shared one of all tests.
 share_compiled_plugins() {
-    sed -i "s#^cache_directory = .*#cache_directory = \"$WORKSPACE/target/test-plugin-cache\"#" \
+    sed -i "s#^cache_directory = .*#cache_directory = \"$XDG_CACHE_HOME/keywright/plugins\"#" \
         "$ROOT/etc/keywright/keywright.toml"
 }
 
