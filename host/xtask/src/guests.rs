@@ -117,7 +117,9 @@ fn guest_cargo(target_folder: &Path) -> Command {
         .args(["build", "--locked", "--target", WASM_TARGET, "--target-dir"])
         .arg(target_folder)
         .env_remove("RUSTFLAGS")
-        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
+        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
+        // The host is built at the same time, and two progress bars would overwrite each other.
+        .env("CARGO_TERM_PROGRESS_WHEN", "never");
     cargo
 }
 

@@ -18,21 +18,21 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let server_arguments = server_arguments
         .strip_prefix(&["--".to_owned()])
         .unwrap_or(server_arguments);
-    let components = guests::build(Which::Shipped)?;
+    let guests = || guests::build(Which::Shipped);
     let root = step::workspace();
     let program = if is_release {
-        tested::build_with_list(&components, |(variable, value)| {
+        tested::build_with_list(&guests()?, |(variable, value)| {
             step::run(build().arg("--release").env(variable, value))?;
             Ok(root.join("target/release/keywright"))
         })?
     } else {
-        step::run(&mut build())?;
+        step::in_parallel([&|| guests().map(drop), &|| step::run(&mut build())])?;
         root.join("target/debug/keywright")
     };
     let mut server = Command::new(program);
     server
         .args(["develop", "--directory", DEVELOPMENT_FOLDER, "--plugins"])
-        .arg(components)
+        .arg(guests::components()?)
         .args(server_arguments)
         .current_dir(root);
     Err(server.exec()).context("starting the server")

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    panic::resume_unwind,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     thread,
@@ -16,6 +17,17 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| shown.clone())?;
     ensure!(status.success(), "{shown}: {status}");
     Ok(())
+}
+
+/// Takes all steps at the same time, and returns the error of the first one that failed.
+pub(crate) fn in_parallel<const N: usize>(
+    steps: [&(dyn Fn() -> Result<()> + Sync); N],
+) -> Result<()> {
+    thread::scope(|scope| {
+        let running = steps.map(|step| scope.spawn(step));
+        let outcomes = running.map(|step| step.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        outcomes.into_iter().collect()
+    })
 }
 
 /// Like [`run`], for programs that use the network. In CI, retries several times, because other servers may be temporarily

@@ -4,7 +4,6 @@ use std::{
     collections::BTreeSet,
     fs::{self, File},
     io::{self, Write},
-    panic::resume_unwind,
     process::{Command, Stdio},
     sync::Mutex,
     thread,
@@ -209,13 +208,7 @@ fn build(targets: &[&str]) -> Result<()> {
         )
     };
     let guests = || guests::build(Which::All).map(|_| ());
-    let builds: [&(dyn Fn() -> Result<()> + Sync); 3] = [&in_other_languages, &workspace, &guests];
-    thread::scope(|scope| {
-        let running = builds.map(|build| scope.spawn(build));
-        let outcomes =
-            running.map(|build| build.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        outcomes.into_iter().collect()
-    })
+    step::in_parallel([&in_other_languages, &workspace, &guests])
 }
 
 /// The tests of the API that do not run on PostgreSQL, because their outcome does not depend on the database: they check
