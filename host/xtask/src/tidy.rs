@@ -164,10 +164,7 @@ mod tests {
         let mut too_long = Vec::new();
         for path in rust_files() {
             let text = fs::read_to_string(step::workspace().join(&path)).unwrap();
-            let code = text
-                .split("#[cfg(test)]\nmod tests")
-                .next()
-                .unwrap_or(&text);
+            let code = without_tests(&text);
             let lines = code.lines().count();
             if lines > LINES_MAX {
                 too_long.push(format!("{} has {lines} lines", path.display()));
@@ -198,7 +195,7 @@ mod tests {
                 continue;
             }
             let text = fs::read_to_string(step::workspace().join(&path)).unwrap();
-            let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or(&text);
+            let code = without_tests(&text);
             for parser in UNCHECKED_PARSERS {
                 assert!(
                     !code.contains(parser),
@@ -207,6 +204,13 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn code_after_the_declaration_of_a_file_with_tests_is_checked() {
+        let text = "#[cfg(test)]\nmod tests;\n\nfn code() {}\n\n#[cfg(test)]\nmod tests {\n}\n";
+        let code = "#[cfg(test)]\nmod tests;\n\nfn code() {}\n\n";
+        assert_eq!(without_tests(text), code);
     }
 
     #[test]
@@ -224,6 +228,13 @@ mod tests {
                 );
             }
         }
+    }
+
+    /// Returns the part of a file before its unit tests, which are at its end.
+    fn without_tests(text: &str) -> &str {
+        text.split("#[cfg(test)]\nmod tests {")
+            .next()
+            .unwrap_or(text)
     }
 
     fn long_functions(text: &str) -> impl Iterator<Item = String> {
