@@ -161,13 +161,15 @@ static void prepend_time(der_t *der, time_t time) {
 
 // Encodes the body of a certificate for a TLS server. The host checks it before the CA signs it.
 static bytes_t certificate_body(const char *host, bytes_t public_key, time_t from, time_t until, issuer_t ca) {
-    bytes_t issuer, algorithm, serial_number;
+    bytes_t certificate, issuer, algorithm, serial_number;
+    keywright_signing_issuer_method_issuer_certificate(ca, &certificate);
     keywright_signing_issuer_method_issuer_subject(ca, &issuer);
     keywright_signing_issuer_method_issuer_signature_algorithm(ca, &algorithm);
     wasi_random_random_get_random_bytes(16, &serial_number);
     // Positive, and without leading zeros.
     serial_number.ptr[0] = (serial_number.ptr[0] & 0x3f) | 0x40;
-    size_t size = issuer.len + algorithm.len + public_key.len + 1024;
+    // The CA's certificate contains its subject and its key identifier.
+    size_t size = certificate.len + algorithm.len + public_key.len + 1024;
     der_t der = {(uint8_t *)malloc(size) + size};
     const uint8_t *end = der.start;
     prepend_extensions(&der, host, public_key, ca);
