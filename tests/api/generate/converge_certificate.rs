@@ -1,6 +1,6 @@
 //! Converging certificates.
 
-use keywright_harness::{QUICK_KEY, Server};
+use keywright_harness::{Options, QUICK_KEY, Server};
 use rcgen::PKCS_ECDSA_P256_SHA256;
 use serde_json::{Value, json};
 
@@ -220,6 +220,22 @@ async fn switching_between_ca_and_self_signed_adds_a_version() {
     assert_outcome(Written, &server, &made, "certificate", &by_itself).await;
     let own = server.versions("/a").await[0].clone();
     assert_outcome(Written, &server, &own, "certificate", &by_root).await;
+}
+
+#[tokio::test]
+async fn another_type_with_or_without_a_ca_differs() {
+    let of_type = "issued-current";
+    let signing = ["random", "signing"];
+    let options = Options::default().plugin(of_type, "current-issued", &signing, "");
+    let server = Server::start_with(&options).await;
+    with_root("/root", &server).await;
+    let table = r#"
+        Kept {} then {"ca": ""}
+        Written {} then {"ca": "/root"}
+        Kept {"ca": "/root"} then {"ca": "ROOT"}
+        Written {"ca": "/root"} then {}
+    "#;
+    assert_outcomes(&server, of_type, &json!({}), table).await;
 }
 
 #[tokio::test]

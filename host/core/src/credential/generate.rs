@@ -379,6 +379,12 @@ pub async fn is_generated_from(
     parameters: &Parameters,
     generator: &dyn Generator,
 ) -> Result<bool, UseCaseError> {
+    // Stored parameters name the issuer, unlike parameters that are recovered from the value.
+    if let Some(stored) = version.parameters
+        && named_issuer(stored, generator) != named_issuer(parameters, generator)
+    {
+        return Ok(false);
+    }
     let folded: &[&str] = if version.credential_type.is_certificate() {
         &SUBJECT
     } else {
