@@ -24,13 +24,10 @@ impl RetentionTrail for AuditTrail {
     async fn announce(&self, deletion: &RetentionDeletion<'_>) -> Result<(), AuditTrailError> {
         self.probe().await?;
         let (lines, count) = self.lines_of(deletion, DELETED);
-        let written = self.write(lines, count).await;
-        if written.is_err() {
-            // The first event may still be written later, so a second one corrects it.
-            let (lines, count) = self.lines_of(deletion, WRITTEN_TOO_LATE);
-            self.write_later(&lines, count);
-        }
-        Ok(written?)
+        let mut unwritten = Unwritten(Some((self, deletion)));
+        self.write(lines, count).await?;
+        unwritten.0 = None;
+        Ok(())
     }
 
     fn retract(&self, deletion: &RetentionDeletion<'_>, reason: NotDeleted) {
@@ -76,6 +73,18 @@ impl AuditTrail {
         }
         let count = u64::try_from(deletion.version_ids.len()).unwrap_or(u64::MAX);
         (lines, count)
+    }
+}
+
+/// Queued events. They may still be written after the announcement failed or its future was dropped, so this drop corrects them.
+struct Unwritten<'a>(Option<(&'a AuditTrail, &'a RetentionDeletion<'a>)>);
+
+impl Drop for Unwritten<'_> {
+    fn drop(&mut self) {
+        if let Some((trail, deletion)) = self.0 {
+            let (lines, count) = trail.lines_of(deletion, WRITTEN_TOO_LATE);
+            trail.write_later(&lines, count);
+        }
     }
 }
 

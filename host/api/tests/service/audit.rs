@@ -395,6 +395,26 @@ async fn a_late_audit_event_prevents_the_deletion() {
     }
 }
 
+#[tokio::test]
+async fn a_dropped_announcement_is_corrected() {
+    let (trail, sink) = trail(OnAuditFailure::Refuse);
+    let credential = credential();
+    let version_ids = [Uuid::from_u128(7)];
+    let deletion = deletion(&credential, &version_ids);
+    sink.hold();
+    {
+        let announcing = pin!(trail.announce(&deletion));
+        begin(announcing).await;
+    }
+    sink.release();
+    trail.close().await;
+    let statuses: Vec<_> = outcomes(&sink)
+        .into_iter()
+        .map(|(status, _)| status)
+        .collect();
+    assert_eq!(statuses, [200, 503]);
+}
+
 fn credential() -> ExceedingCredential {
     ExceedingCredential {
         id: Uuid::from_u128(1),
