@@ -308,21 +308,25 @@ fn an_unreachable_provider_is_retried_and_exits_with_status_6() {
 
 #[test]
 fn a_failed_renewal_keeps_the_session() {
-    let stub = Stub::start(|request, before, url| {
-        if request.line.starts_with("POST") {
-            return Reply::new(503, "").header("retry-after", "0");
-        }
-        provider(request, before, url).unwrap_or_else(|| Reply::new(401, EXPIRED))
-    });
-    let shell = Shell::new().variable("KEYWRIGHT_CLIENT_RETRIES", "0");
-    let kept = json!({
-        "server": stub.url(), "ca_cert": [shell.file("ca.pem")],
-        "access_token": "expired", "refresh_token": "refresh",
-    });
-    write_session(&shell, &kept);
-    let run = shell.run("get /a").expect(6);
-    run.errors.assert_lacks("has expired");
-    assert_eq!(session(&shell), Some(kept));
+    for status in [429, 503] {
+        let stub = Stub::start(move |request, before, url| {
+            if request.line.starts_with("POST") {
+                return Reply::new(status, "").header("retry-after", "0");
+            }
+            provider(request, before, url).unwrap_or_else(|| Reply::new(401, EXPIRED))
+        });
+        let shell = Shell::new().variable("KEYWRIGHT_CLIENT_RETRIES", "0");
+        let kept = json!({
+            "server": stub.url(), "ca_cert": [shell.file("ca.pem")],
+            "access_token": "expired", "refresh_token": "refresh",
+        });
+        write_session(&shell, &kept);
+        let run = shell.run("get /a").expect(6);
+        run.errors
+            .assert_contains("identity provider is not available");
+        run.errors.assert_lacks("has expired");
+        assert_eq!(session(&shell), Some(kept));
+    }
 }
 
 #[test]

@@ -133,6 +133,9 @@ impl Login {
             let refresh = Grant::RefreshToken(refresh_token);
             match self.request(provider, &refresh, &mut access).await {
                 Ok(tokens) => return Ok(Some(tokens.access_token)),
+                Err(Error::LoginRefused(busy)) if busy.status == TOO_MANY_REQUESTS => {
+                    return Err(Error::ProviderUnavailable(Box::new(busy.into())));
+                }
                 Err(Error::LoginRefused(_)) => {}
                 Err(cause) => return Err(cause),
             }
@@ -298,3 +301,6 @@ async fn revoke(
 
 /// The status for an access token that the provider does not accept (RFC 6750, section 3.1).
 const UNAUTHORIZED: u16 = 401;
+
+/// The status for too many requests of a client (RFC 6585, section 4). The login is still valid.
+const TOO_MANY_REQUESTS: u16 = 429;
