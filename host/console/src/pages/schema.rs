@@ -125,7 +125,8 @@ impl ParameterForm {
         }
     }
 
-    /// Reads the parameters of a form. Empty inputs are omitted, so that the plugin applies its defaults.
+    /// Reads the parameters of a form. Empty inputs are omitted, so that the plugin applies its defaults, unless the user chose an
+    /// empty text.
     ///
     /// # Errors
     /// A message that names the parameter.
@@ -192,6 +193,19 @@ impl Parameter {
         format!("{PARAMETER_PREFIX}{}", self.name)
     }
 
+    /// Returns the name of the checkbox that sends an empty text instead of the default.
+    fn empty_field(&self) -> String {
+        format!("{EMPTY_PREFIX}{}", self.name)
+    }
+
+    /// Returns whether an empty text can be sent and differs from the default.
+    fn may_be_empty(&self) -> bool {
+        let length_min = self.schema.get("minLength").and_then(Value::as_u64);
+        matches!(self.input, Input::Text)
+            && self.default().is_some()
+            && length_min.unwrap_or_default() == 0
+    }
+
     fn default(&self) -> Option<&Value> {
         let default = self.schema.get("default");
         default.filter(|default| !is_unset(default))
@@ -211,7 +225,10 @@ impl Parameter {
                 return Ok((!chosen.is_empty()).then(|| Value::from(chosen).to_string()));
             }
             // A text may consist of spaces, such as a separator.
-            Input::Text if text.is_empty() => return Ok(None),
+            Input::Text if text.is_empty() => {
+                let is_empty = self.may_be_empty() && !form.text(&self.empty_field()).is_empty();
+                return Ok(is_empty.then(|| Value::from("").to_string()));
+            }
             Input::Text => text.into(),
             _ if text.trim().is_empty() => return Ok(None),
             Input::Choice(values) => {
@@ -261,6 +278,11 @@ impl Parameter {
                     _ => {
                         label for=(field) { (self.name) @if self.is_required { " (required)" } }
                         (self.single(&field, &help, text))
+                        @if self.may_be_empty() {
+                            @let name = self.empty_field();
+                            @let is_checked = entered.is_some_and(|form| !form.text(&name).is_empty());
+                            label { input type="checkbox" name=(name) value="true" checked[is_checked]; " Empty instead of the default" }
+                        }
                     }
                 }
                 p.help id=(help) { @if let Some(described) = described { (described) } }
@@ -312,6 +334,7 @@ const PRIVATE_KEY: &str = "PRIVATE KEY";
 const WHOLE_VALUE: &str = "value";
 
 const PARAMETER_PREFIX: &str = "parameter.";
+const EMPTY_PREFIX: &str = "empty.";
 
 #[cfg(test)]
 mod tests {
@@ -334,5 +357,39 @@ mod tests {
         let read = ParameterForm::of(schema).read(&entered).unwrap();
         let read: Vec<_> = read.iter().collect();
         assert_eq!(read, [("separator", "\" \""), ("strict", "false")]);
+    }
+
+    #[test]
+    fn an_empty_text_is_only_sent_instead_of_a_default_if_chosen() {
+        let schema = r#"{
+            "properties": {
+                "name": {"type": "string", "default": "a", "minLength": 1},
+                "separator": {"type": "string", "default": "-"},
+                "suffix": {"type": "string"}
+            }
+        }"#;
+        let form = ParameterForm::of(schema);
+        let shown = form.render(None).into_string();
+        assert_eq!(shown.matches("checkbox").count(), 1, "{shown}");
+        for (query, expected) in [
+            ("/?parameter.separator=", None),
+            (
+                "/?empty.separator=true&empty.name=true&empty.suffix=true",
+                Some("\"\""),
+            ),
+            (
+                "/?empty.separator=true&parameter.separator=.",
+                Some("\".\""),
+            ),
+        ] {
+            let entered = Fields::of_query(&query.parse().unwrap());
+            let read = form.read(&entered).unwrap();
+            let read: Vec<_> = read.iter().collect();
+            let expected: Vec<_> = expected
+                .map(|json| ("separator", json))
+                .into_iter()
+                .collect();
+            assert_eq!(read, expected, "{query}");
+        }
     }
 }
