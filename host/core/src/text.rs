@@ -57,7 +57,7 @@ const GUEST_TEXT_BYTES_MAX: usize = 1024;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ports::Violation;
+    use crate::ports::{PluginCallError, Violation};
 
     #[test]
     fn control_and_invisible_characters_are_removed_or_escaped() {
@@ -67,5 +67,12 @@ mod tests {
         let violation = Violation::new(Some("a\u{2066}b"), text);
         assert_eq!(violation.field.as_deref(), Some("ab"));
         assert_eq!(violation.rule, "abcd");
+    }
+
+    #[test]
+    fn an_empty_text_of_a_guest_leaves_no_colon() {
+        let refused = |text| PluginCallError::DocumentRefused(for_caller(text)).to_string();
+        assert_eq!(refused("a"), "invalid document: a");
+        assert_eq!(refused("\u{200b}"), "invalid document");
     }
 }

@@ -253,8 +253,8 @@ pub enum PluginCallError {
         /// The time to wait before a retry.
         retry_after: Duration,
     },
-    /// The resolver rejected the document, with a message for the caller.
-    #[error("invalid document: {0}")]
+    /// The resolver rejected the document, with a message for the caller, which may be empty.
+    #[error("invalid document{}{text}", if .0.is_empty() { "" } else { ": " }, text = .0)]
     DocumentRefused(String),
     /// The guest failed. The error contains no data from the guest, only the plugin's name and the fault.
     #[error("the plugin {plugin} {fault}")]
