@@ -95,8 +95,9 @@ fn attribute(attribute: &AttributeTypeAndValue<'_>) -> String {
 
 fn escaped(value: &str) -> String {
     let mut escaped = String::with_capacity(value.len());
-    for character in value.chars() {
-        if ",+\"\\<>;=".contains(character) {
+    for (index, character) in value.char_indices() {
+        let looks_like_hex = index == 0 && character == '#';
+        if looks_like_hex || ",+\"\\<>;=".contains(character) {
             escaped.push('\\');
         }
         escaped.push(character);
@@ -183,7 +184,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_can_not_look_like_several_attributes() {
+    fn a_value_can_not_look_like_hex_or_several_attributes() {
+        assert_eq!(escaped("#a#"), "\\#a#");
         assert_eq!(escaped("a, O=\"b\"+c\\"), "a\\, O\\=\\\"b\\\"\\+c\\\\");
     }
 
