@@ -12,8 +12,8 @@ use crate::{DEPTH_MAX, JsonError, RESERVED_KEY_PREFIX, shown_key};
 /// with `#[serde(deserialize_with = "…")]`.
 ///
 /// # Errors
-/// If the value is not an object, is nested deeper than [`DEPTH_MAX`], or contains a duplicate key, a reserved key or a number
-/// that JSON can't represent.
+/// If the value is not an object, is nested deeper than [`DEPTH_MAX`], or contains a duplicate key, a reserved key, or a
+/// number or time that JSON can't represent.
 pub fn deserialize_object<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Map<String, Value>, D::Error> {
@@ -104,6 +104,9 @@ impl<'de> Visitor<'de> for Builder {
             if key.starts_with(RESERVED_KEY_PREFIX) {
                 return Err(A::Error::custom(JsonError::ReservedKey));
             }
+            if key == TOML_TIME_KEY {
+                return Err(A::Error::custom("dates and times must be strings"));
+            }
             if values.contains_key(&key) {
                 let key = shown_key(&key).to_owned();
                 return Err(A::Error::custom(JsonError::DuplicateKey(key)));
@@ -113,6 +116,9 @@ impl<'de> Visitor<'de> for Builder {
         Ok(values.into())
     }
 }
+
+/// The key of the object by which the TOML library represents a date or a time.
+const TOML_TIME_KEY: &str = "$__toml_private_datetime";
 
 #[cfg(test)]
 mod tests {
@@ -133,6 +139,10 @@ mod tests {
             (
                 r#"{"a":{"$serde_json::private::RawValue":"1"}}"#,
                 "reserved",
+            ),
+            (
+                r#"{"a":{"$__toml_private_datetime":"1979-05-27"}}"#,
+                "dates and times must be strings",
             ),
             (r#"{"a":1,"a":2}"#, "duplicate key `a`"),
             (&deep, "nested more than 128 levels deep"),
