@@ -312,6 +312,26 @@ fn upload_target_does_not_get_the_password() {
 }
 
 #[test]
+fn password_is_not_sent_to_the_registry_of_another_release() {
+    let workshop = Workshop::new();
+    let registries = [(); 2].map(|()| stranger(CHALLENGES[0]));
+    let [new, old] = registries.each_ref().map(|registry| {
+        let host = registry.url().replace("https://", "");
+        format!("oci://{host}/plain@sha256:{}", "0".repeat(64))
+    });
+    let (password, authority) = (password_file(&workshop), key_file("ca.pem"));
+    let login = ["--user", "ada", "--password-file", &password];
+    let trusted = ["--trusted-authorities", path(&authority)];
+    let what = ["plugin", "test", &new, "--against", &old];
+    let arguments = [&what[..], &login, &trusted].concat();
+    let run = run_program(workshop.0.path(), &arguments, &[]).expect(1);
+    run.errors.assert_contains("use --docker-config");
+    for registry in registries {
+        assert_eq!(registry.lines(), Vec::<String>::new());
+    }
+}
+
+#[test]
 fn plain_http_registry_needs_token_server_on_its_host() {
     let tokens = |address| {
         PlainStub::start(address, |_| {

@@ -59,16 +59,26 @@ impl ComponentArguments {
         file: &Path,
         progress: &ProgressBar,
     ) -> Result<PluginUnderTest, StartupError> {
-        let component = file.to_owned().into_os_string().into_string();
-        let location = component.ok().map(ComponentLocation::try_from).transpose();
-        let location = location.on_file("loading", file)?;
-        let component = match location {
-            Some(ComponentLocation::Registry(reference)) => self.pull(&reference)?,
-            Some(ComponentLocation::File(_)) | None => ComponentSource::File(file.to_owned()),
+        let component = match reference(file)? {
+            Some(reference) => self.pull(&reference)?,
+            None => ComponentSource::File(file.to_owned()),
         };
         let host = host(progress);
         PluginUnderTest::open(component, self.settings.clone(), self.limits, &host)
             .map_err(|cause| not_loaded(file, cause))
+    }
+
+    /// Refuses a password if this component and another release come from two registries.
+    pub(super) fn check_login(&self, other: &Path) -> Result<(), StartupError> {
+        if self.registry.user.is_some()
+            && let Some(own) = reference(&self.file)?
+            && reference(other)?.is_some_and(|other| other.host() != own.host())
+        {
+            return Err(StartupError::new(
+                "--user applies to one registry, but the components are in two registries; use --docker-config",
+            ));
+        }
+        Ok(())
     }
 
     /// Pulls a component. Signatures are not checked, and nothing is cached.
@@ -105,6 +115,16 @@ impl ComponentArguments {
         });
         Ok(self.open(progress)?.with_notes(reader))
     }
+}
+
+/// Returns the reference of a component in a registry, or `None` if the component is a file.
+fn reference(component: &Path) -> Result<Option<PinnedReference>, StartupError> {
+    let text = component.to_str().map(str::to_owned);
+    let location = text.map(ComponentLocation::try_from).transpose();
+    Ok(match location.on_file("loading", component)? {
+        Some(ComponentLocation::Registry(reference)) => Some(reference),
+        Some(ComponentLocation::File(_)) | None => None,
+    })
 }
 
 /// Returns the error for a component that was not loaded, without the name that only a configured plugin has.

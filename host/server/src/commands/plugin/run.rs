@@ -272,9 +272,10 @@ struct TestReport {
 
 impl Test {
     pub(super) fn execute(self, progress: &ProgressBar) -> Result<ExitCode, StartupError> {
+        let old = self.against.as_deref();
+        old.map_or(Ok(()), |file| self.component.check_login(file))?;
         let plugin = self.component.open_with_notes(progress)?;
         let vectors = self.vectors()?;
-        let old = self.against.as_deref();
         let old = old.map(|file| self.component.open_release(file, progress));
         let old = old.transpose()?;
         let failed = |failure| StartupError::while_doing("testing the component", failure);
