@@ -8,6 +8,8 @@
 
 use std::{
     collections::HashSet,
+    error::Error,
+    future::poll_fn,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -25,15 +27,16 @@ use keywright_core::{
     },
 };
 use keywright_crypto::{
-    ComparisonError, ConfiguredKey, ConfiguredKeys, DerivationError, ENCRYPTIONS_PER_KEY_MAX,
+    ConfiguredKey, ConfiguredKeys, DerivationError, ENCRYPTIONS_PER_KEY_MAX,
     ENCRYPTIONS_PER_KEY_WARNED, KeyRing, KeySource, Recognition,
 };
+use keywright_kms::PluginSettings;
 use keywright_storage::Database;
 use parking_lot::RwLock;
 use tokio::{
-    runtime::Handle,
     sync::{Mutex, OwnedMutexGuard},
-    task,
+    task::block_in_place,
+    time::timeout,
 };
 use uuid::Uuid;
 use zeroize::Zeroizing;
@@ -304,7 +307,7 @@ impl SharedKeyRing {
             let failed_at = Arc::clone(&self.reading).lock_owned().await;
             if let Err(failure) = self.read_records(failed_at).await {
                 tracing::debug!(
-                    error = &failure as &dyn std::error::Error,
+                    error = &failure as &dyn Error,
                     "could not read the encryption key records"
                 );
             }
@@ -323,8 +326,8 @@ impl SharedKeyRing {
         Arc::clone(&self.current.read())
     }
 
-    /// Reads the records, and compares new records with the configured keys on a blocking thread. The thread holds the lock, so
-    /// that cancelled requests don't start several comparisons at a time.
+    /// Reads the records, and compares new records with the configured keys in a task. The task holds the lock, so that cancelled
+    /// requests don't start several comparisons at a time. Deriving a key from a password blocks the task's thread.
     async fn read_records(
         &self,
         mut failed_at: OwnedMutexGuard<Option<Instant>>,
@@ -332,14 +335,23 @@ impl SharedKeyRing {
         let records = self.database.encryption_keys().await?;
         let configured = Arc::clone(&self.configured);
         let mut recognition = self.current().recognition.clone();
-        let handle = Handle::current();
-        let comparing = task::spawn_blocking(move || {
-            let outcome = handle.block_on(recognition.compare(&configured, &records));
-            log_failure(&outcome);
-            *failed_at = outcome.is_err().then(Instant::now);
+        let mut comparing = Box::pin(async move {
+            let comparing = recognition.compare(&configured, &records);
+            let failure = match timeout(PluginSettings::DEADLINE, comparing).await {
+                Ok(outcome) => outcome.err().map(Box::<dyn Error + Send + Sync>::from),
+                Err(elapsed) => Some(elapsed.into()),
+            };
+            if let Some(failure) = &failure {
+                tracing::warn!(
+                    error = failure.as_ref() as &dyn Error,
+                    "could not compare the record of an encryption key with the configured keys"
+                );
+            }
+            *failed_at = failure.map(|_| Instant::now());
             (recognition, failed_at)
         });
-        let (recognition, failed_at) = comparing
+        let blocking = poll_fn(move |context| block_in_place(|| comparing.as_mut().poll(context)));
+        let (recognition, failed_at) = tokio::spawn(blocking)
             .await
             .map_err(|cause| RepositoryError::Unavailable(cause.into()))?;
         if let Some(key_ring) = recognition.key_ring() {
@@ -402,15 +414,6 @@ impl Sealer for SharedKeyRing {
             return Ok(());
         }
         Err(SealError::KeyManagementUnavailable(key_id).into())
-    }
-}
-
-fn log_failure(outcome: &Result<(), ComparisonError>) {
-    if let Err(failure) = outcome {
-        tracing::warn!(
-            error = failure as &dyn std::error::Error,
-            "could not compare the record of an encryption key with the configured keys"
-        );
     }
 }
 
@@ -485,7 +488,7 @@ impl EncryptionMeter {
             }
             Err(failure) => {
                 tracing::warn!(
-                    error = &failure as &dyn std::error::Error,
+                    error = &failure as &dyn Error,
                     "could not count the encryptions of the active key"
                 );
                 Err(SealError::UsageNotCounted)

@@ -1,12 +1,17 @@
 //! The provider `kms`: a key management plugin on a Unix socket.
 
-use std::{fs, time::Duration};
+use std::{
+    fs,
+    os::unix::net::UnixListener,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use keywright_harness::{
     KeyManagementPlugin, Options, Server, Text, key_file, shared_storage, until,
 };
 use tempfile::TempDir;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::{active_key_id, usage, used, with_keys, with_secrets};
 
@@ -102,21 +107,7 @@ async fn a_running_server_unwraps_a_key_that_another_activates() {
 #[tokio::test]
 async fn reads_are_503_until_an_unavailable_plugin_returns() {
     let folder = TempDir::new().unwrap();
-    let storage = shared_storage(folder.path());
-    let plugin = KeyManagementPlugin::start(folder.path(), "key");
-    let socket = plugin.socket().display().to_string();
-    let old = with_keys(&["KEY_A", &socket]).storage(&storage);
-    let old = Server::start_with(&old).await;
-    old.set_value("/old", "1").await;
-    // The old server loses its plugin before it needs the key.
-    let other_folder = TempDir::new().unwrap();
-    fs::copy(folder.path().join("key"), other_folder.path().join("key")).unwrap();
-    drop(plugin);
-    let other_plugin = KeyManagementPlugin::start(other_folder.path(), "key");
-    let other_socket = other_plugin.socket().display().to_string();
-    let new = with_keys(&[&other_socket, "KEY_A"]).storage(&storage);
-    let new = Server::start_with(&new).await;
-    new.set_value("/new", "2").await;
+    let (old, new) = activated_without_plugin(folder.path()).await;
     // Cancelled requests do not occupy a thread each.
     let tasks = format!("/proc/{}/task", old.process_id());
     let threads = || fs::read_dir(&tasks).unwrap().count();
@@ -133,6 +124,45 @@ async fn reads_are_503_until_an_unavailable_plugin_returns() {
     let is_served = async || old.get("/api/v1/data?name=/new").await.status != 503;
     until("key", is_served).await;
     assert_eq!(old.newest("/new").await["value"], "2");
+}
+
+#[tokio::test]
+async fn a_hanging_plugin_delays_neither_usage_nor_shutdown() {
+    let folder = TempDir::new().unwrap();
+    let (old, _new) = activated_without_plugin(folder.path()).await;
+    let socket = folder.path().join("key.sock");
+    fs::remove_file(&socket).unwrap();
+    let _hanging = UnixListener::bind(&socket).unwrap();
+    let started = Instant::now();
+    assert_eq!(usage(&old).await, used(1, 0, 1));
+    let waited = started.elapsed();
+    assert!(waited < Duration::from_secs(10), "{waited:?}");
+
+    // The server stops during a comparison.
+    sleep(Duration::from_millis(1_100)).await;
+    assert!(timeout(CANCELLED_AFTER, usage(&old)).await.is_err());
+    let folder = old.stop().await;
+    let log = fs::read_to_string(folder.path().join("log")).unwrap();
+    log.assert_lacks("panicked");
+}
+
+/// Starts two servers with one database. The first server has lost the plugin, in this folder, when the second activates its key.
+async fn activated_without_plugin(folder: &Path) -> (Server, Server) {
+    let storage = shared_storage(folder);
+    let plugin = KeyManagementPlugin::start(folder, "key");
+    let socket = plugin.socket().display().to_string();
+    let old = with_keys(&["KEY_A", &socket]).storage(&storage);
+    let old = Server::start_with(&old).await;
+    old.set_value("/old", "1").await;
+    let other_folder = TempDir::new().unwrap();
+    fs::copy(folder.join("key"), other_folder.path().join("key")).unwrap();
+    drop(plugin);
+    let other_plugin = KeyManagementPlugin::start(other_folder.path(), "key");
+    let other_socket = other_plugin.socket().display().to_string();
+    let new = with_keys(&[&other_socket, "KEY_A"]).storage(&storage);
+    let new = Server::start_with(&new).await;
+    new.set_value("/new", "2").await;
+    (old, new)
 }
 
 /// The time after which a request is cancelled, while a comparison with an unavailable plugin takes seconds.
