@@ -13,8 +13,9 @@ use keywright_core::{
     Secret,
     credential::{CredentialName, Find, FindNames, LookupName, VersionAttributes},
     ports::{
-        Additions, AllAppended, AppendCondition, Appended, CredentialRepository, Identifiers,
-        NewVersion, PermissionRepository, ReadVersions, RepositoryError, VersionSelection,
+        Additions, AllAppended, AppendCondition, Appended, CheckRepository, CredentialRepository,
+        Identifiers, NewVersion, PermissionRepository, ReadVersions, RepositoryError,
+        VersionSelection,
     },
 };
 use keywright_storage::{Database, DatabaseOpenError, DatabaseOptions, PostgresOptions};
@@ -366,6 +367,26 @@ async fn a_version_with_a_lower_sequence_than_earlier_ones_is_retried() {
     fixture.change(&sequences_after(7)).await;
     fixture.append("/b", "value", 1).await;
     assert_eq!(fixture.all("/b").await[0].sequence, 12);
+}
+
+#[tokio::test]
+async fn a_check_reports_late_sequences_but_not_quoted_identifiers() {
+    let fixture = Fixture::new().await;
+    fixture.append("/a", "value", 1).await;
+    let quote = "do $$ begin
+        execute format('alter database %I set quote_all_identifiers = on', current_database());
+    end $$";
+    server().run_at(&url(&fixture), quote);
+    let database = open(postgres_options(&url(&fixture))).await.unwrap();
+    let none = Vec::<String>::new();
+    assert_eq!(database.schema_differences().await.unwrap(), none);
+    assert_eq!(database.damage().await.unwrap(), none);
+    fixture
+        .change("alter table credential_version alter column sequence restart")
+        .await;
+    let damage = database.damage().await.unwrap();
+    assert!(damage[0].contains("table credential_version is behind its rows"));
+    assert_eq!(damage.len(), 1, "{damage:?}");
 }
 
 // ---- Connections: failover, replacement, verification and read-only access ------------------------------------------

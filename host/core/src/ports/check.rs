@@ -10,7 +10,7 @@ use crate::{credential::StoredVersion, ports::RepositoryError};
 /// Read-only access to all records, in batches in the order of their sequences. Each batch is one snapshot of the database.
 #[async_trait]
 pub trait CheckRepository: Send + Sync {
-    /// Returns the damage that the database engine reports in its own file, one line each. Empty if the file is intact, or
+    /// Returns the damage that the database engine reports in its own file or state, one line each. Empty if there is none, or
     /// if only separate tools of the engine can detect damage.
     async fn damage(&self) -> Result<Vec<String>, RepositoryError>;
 

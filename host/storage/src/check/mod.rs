@@ -37,7 +37,7 @@ impl Database {
 impl CheckRepository for Database {
     async fn damage(&self) -> Result<Vec<String>, RepositoryError> {
         match self.reader.engine() {
-            Engine::Postgres => Ok(Vec::new()),
+            Engine::Postgres => postgres_damage(&self.reader).await,
             Engine::Sqlite => sqlite_damage(&self.reader).await,
         }
     }
@@ -120,6 +120,23 @@ impl CheckRepository for Database {
         self.rows_to_check(statements::PERMISSIONS, range, permission)
             .await
     }
+}
+
+/// Returns the tables whose sequences are behind their rows, as after logical replication, which does not copy sequences.
+async fn postgres_damage(reader: &Connections) -> Result<Vec<String>, RepositoryError> {
+    let behind = reader.fetch_all(statement(statements::POSTGRES_SEQUENCES_BEHIND));
+    let rows = match behind.await {
+        // A compatible database may lack the functions, and the role may lack the privileges.
+        Err(RepositoryError::Query(_)) => return Ok(Vec::new()),
+        rows => rows?,
+    };
+    let line = |row: &Row| {
+        let table: String = column!(row, "pg_catalog", "name")?;
+        Ok(format!(
+            "the sequence of the table {table} is behind its rows, so writes fail; advance it with setval"
+        ))
+    };
+    rows.iter().map(line).collect()
 }
 
 /// Returns damage of the SQLite file: the output of `pragma integrity_check`, and dangling references. A file may be too
@@ -408,6 +425,15 @@ pub(crate) mod statements {
             (select max(sequence) from credential_version) as versions,
             (select max(id) from credential_name_docsize) as indexed_names,
             (select max(sequence) from permission) as permissions";
+
+    /// PostgreSQL: the tables whose next row would get a sequence that is not greater than the sequences of all rows.
+    pub(crate) const POSTGRES_SEQUENCES_BEHIND: &str = "
+        select t.name from (
+            select 'credential' as name, max(sequence) as last from credential
+            union all select 'credential_version', max(sequence) from credential_version
+            union all select 'permission', max(sequence) from permission
+        ) t cross join lateral (select pg_get_serial_sequence(t.name, 'sequence') as name) s
+        where has_sequence_privilege(s.name, 'select') and t.last > coalesce(pg_sequence_last_value(s.name::regclass), 0)";
 
     /// SQLite: every page, index and column constraint, and the structure of the index of names. Reads everything on purpose.
     pub(crate) const SQLITE_INTEGRITY: &str = "pragma integrity_check";

@@ -438,8 +438,9 @@ impl PostgresConnection {
 /// `client_connection_check_interval` a statement whose connection was closed. Otherwise the statement would keep running
 /// alongside the statements of a new connection. `enable_seqscan` is off because a sequential scan in a serializable transaction
 /// conflicts with every write to the table; PostgreSQL would choose one for a small table, or for an index with a long pending
-/// list. `jit` is off because compiling these plans takes longer than running them. A pooler may pass the session with these
-/// settings to another client of the database, so all pools have the same settings.
+/// list. `jit` is off because compiling these plans takes longer than running them. `quote_all_identifiers` is off because it
+/// changes the definitions that `keywright check` compares. A pooler may pass the session with these settings to another client of
+/// the database, so all pools have the same settings.
 async fn connect(
     options: &PgConnectOptions,
     wait_max: Duration,
@@ -452,6 +453,7 @@ async fn connect(
         "set client_connection_check_interval = 250".to_owned(),
         "set enable_seqscan = off".to_owned(),
         "set jit = off".to_owned(),
+        "set quote_all_identifiers = off".to_owned(),
     ] {
         match set(&mut connection, setting.clone()).await {
             Err(error @ sqlx::Error::Database(_)) => tracing::debug!(
