@@ -36,6 +36,30 @@ async fn a_path_finds_only_credentials_below_it() {
 }
 
 #[tokio::test]
+async fn a_damaged_time_fails_no_search() {
+    let server = Server::start().await;
+    for name in ["/a/sound", "/a/damaged"] {
+        server.set_value(name, "v").await;
+    }
+    let beyond = i64::MAX;
+    let sql = format!(
+        "update credential_version set created_at = {beyond}
+         where credential_sequence = (select sequence from credential where name = '/a/damaged');
+         update credential set current_created_at = {beyond}, newest_created_at = {beyond} where name = '/a/damaged'"
+    );
+    server.run_sql(&sql).await;
+    let found = server.get_json("/api/v1/data?path=/a").await;
+    assert_eq!(found["credentials"][0]["name"], "/a/damaged");
+    assert_eq!(
+        found["credentials"][0]["version_created_at"],
+        "9999-12-31T23:59:59Z"
+    );
+    assert_eq!(found["credentials"][1]["name"], "/a/sound");
+    server.get("/api/v1/data?name=/a/damaged").await.expect(500);
+    server.get("/api/v1/data?name=/a/sound").await.expect(200);
+}
+
+#[tokio::test]
 async fn an_empty_path_or_text_finds_everything() {
     let server = Server::reused().await;
     for name in ["/a", "/b/c", "/d/e/f"] {

@@ -242,20 +242,13 @@ pub(super) fn issued_credential(row: &Row) -> Result<IssuedCredential, Repositor
 
 /// Decodes the columns of `select_found!` and `select_found_expiring!`.
 pub(super) fn found_credential(row: &Row) -> Result<FoundCredential, RepositoryError> {
+    let expires_at: Option<i64> = column!(row, "credential", "expires_at")?;
+    let rotate_at: Option<i64> = column!(row, "credential_version", "rotate_at")?;
     Ok(FoundCredential {
         name: name(row)?,
-        version_created_at: time(
-            column!(row, "credential", "version_created_at")?,
-            "credential.version_created_at",
-        )?,
-        expires_at: optional_time(
-            column!(row, "credential", "expires_at")?,
-            "credential.newest_expires_at",
-        )?,
-        rotate_at: optional_time(
-            column!(row, "credential_version", "rotate_at")?,
-            "credential_version.rotate_at",
-        )?,
+        version_created_at: nearest_time(column!(row, "credential", "version_created_at")?),
+        expires_at: expires_at.map(nearest_time),
+        rotate_at: rotate_at.map(nearest_time),
         is_imported: false,
         is_stale: None,
     })
@@ -273,17 +266,12 @@ pub(super) fn derived_credential(row: &Row) -> Result<FoundCredential, Repositor
 
 /// Decodes the columns of `LIST`.
 pub(super) fn listed_credential(row: &Row) -> Result<ListedCredential, RepositoryError> {
+    let due_at: Option<i64> = column!(row, "credential", "due_at")?;
     Ok(ListedCredential {
         name: name(row)?,
         credential_type: credential_type(row)?,
-        version_created_at: time(
-            column!(row, "credential", "version_created_at")?,
-            "credential.current_created_at",
-        )?,
-        due_at: optional_time(
-            column!(row, "credential", "due_at")?,
-            "credential.newest_expires_at",
-        )?,
+        version_created_at: nearest_time(column!(row, "credential", "version_created_at")?),
+        due_at: due_at.map(nearest_time),
     })
 }
 
@@ -370,6 +358,19 @@ fn optional_time(
 ) -> Result<Option<DateTime<Utc>>, RepositoryError> {
     milliseconds.map(|found| time(found, column)).transpose()
 }
+
+/// Converts milliseconds since the Unix epoch to the nearest time from year 0 to 9999, so that a damaged row does not fail a whole
+/// list. Reading the credential fails.
+fn nearest_time(milliseconds: i64) -> DateTime<Utc> {
+    let milliseconds = milliseconds.clamp(TIME_MIN, TIME_MAX);
+    DateTime::from_timestamp_millis(milliseconds).unwrap_or_default()
+}
+
+/// 0000-01-01T00:00:00Z, in milliseconds since the Unix epoch.
+const TIME_MIN: i64 = -62_167_219_200_000;
+
+/// 9999-12-31T23:59:59.999Z, in milliseconds since the Unix epoch.
+const TIME_MAX: i64 = 253_402_300_799_999;
 
 fn issuer(row: &impl Columns, first: usize) -> Result<Option<IssuerVersion>, RepositoryError> {
     let Some(expires_at) = column_at!(row, first + 1, "credential_version", "issuer_expires_at")?
