@@ -228,6 +228,20 @@ async fn a_wildcard_in_different_letter_case_matches_no_stored_name() {
 }
 
 #[tokio::test]
+async fn unexpected_frames_do_not_fill_the_log() {
+    let server = Server::start().await;
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    let settings = b"\0\0\0\x04\0\0\0\0\0";
+    let unexpected_pong = b"\0\0\x08\x06\x01\0\0\0\0unasked.";
+    bytes.extend(settings.iter().chain(&unexpected_pong.repeat(1_000)));
+    let connection = server.connect_by("h2");
+    let received = connection.exchange(&bytes, Duration::from_secs(1));
+    assert!(received.starts_with(b"\0\0"), "{received:?}");
+    let log = server.whole_log().await;
+    assert!(!log.contains("\"target\":\"h2"), "{log}");
+}
+
+#[tokio::test]
 async fn signals_of_failing_writes_do_not_kill_the_server() {
     let server = Server::start().await;
     for name in ["XFSZ", "PIPE"] {

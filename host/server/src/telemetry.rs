@@ -72,11 +72,8 @@ where
         .map_or(level_max, |hint| hint.min(level_max));
     let own_code_or_important = tracing_subscriber::filter::filter_fn(|metadata| {
         let target = metadata.target();
-        // The callers log the errors of the first library, with their causes. PostgreSQL writes its notices to its own log; their
-        // number is unbounded.
-        let is_repeated =
-            target.starts_with("rustls_platform_verifier") || target == "sqlx::postgres::notice";
-        target.starts_with("keywright") || *metadata.level() <= tracing::Level::INFO && !is_repeated
+        let is_dropped = DROPPED.iter().any(|library| target.starts_with(library));
+        target.starts_with("keywright") || *metadata.level() <= tracing::Level::INFO && !is_dropped
     });
     let as_json = match config.format {
         LogFormat::Auto => !io::stderr().is_terminal(),
@@ -306,6 +303,11 @@ impl Write for LineWriter<'_> {
         Ok(())
     }
 }
+
+/// The targets of libraries whose lines are dropped. An unauthenticated client can cause any number of warnings of the first
+/// three; the callers log their errors, with their causes. PostgreSQL writes its notices, whose number is also unbounded, to its
+/// own log.
+const DROPPED: [&str; 4] = ["h2", "hyper", "rustls", "sqlx::postgres::notice"];
 
 /// The field with the id of the request.
 const REQUEST_ID: &str = "request_id";
