@@ -15,6 +15,7 @@
 //! To add a format, add a variant of [`AuditFormat`] and its encoder in `event.rs`. To add a sink, implement [`AuditSink`] in
 //! the server.
 
+mod by_actor;
 mod event;
 mod retention;
 mod trail;
@@ -46,8 +47,8 @@ pub use trail::{AuditSettings, AuditTrail, OnAuditFailure};
 pub use writer::{AppendError, AuditSink};
 
 use crate::{request::OriginalTarget, response::ApiError, route::RequestContext};
+use by_actor::UnwrittenError;
 use event::{Event, push_line};
-use writer::UnwrittenError;
 
 /// The second actions of endpoints with two actions. The route declares the first.
 pub(crate) mod actions {
@@ -84,7 +85,7 @@ impl AuditedRequest {
         let mut pending = trail.and_then(|trail| Pending::new(trail, context, caller, request));
         async move {
             if let Some(pending) = &mut pending {
-                pending.trail.ready().await.map_err(|UnwrittenError| {
+                pending.trail.ready(pending.actor()).await.map_err(|UnwrittenError| {
                     let error =
                         "the audit trail can't be written at present; the request was not handled";
                     ApiError::unavailable(error, RETRY_AFTER).into_response()
@@ -116,7 +117,8 @@ impl AuditedRequest {
         if let Some(mut pending) = self.0 {
             pending.is_open = false;
             let (lines, count) = pending.lines(status.as_u16());
-            pending.trail.write_if_room(&lines, count);
+            let (trail, actor) = (&pending.trail, pending.actor());
+            trail.write_if_room(actor, &lines, count);
         }
     }
 }
@@ -158,10 +160,10 @@ impl Pending {
         let (lines, count) = self.lines(status.as_u16());
         let outcome = if continues && self.trail.is_failing() {
             // Waiting for a failing sink would delay each request by the maximum write time.
-            self.trail.write_later(&lines, count);
+            self.trail.write_later(self.actor(), &lines, count);
             Err(UnwrittenError)
         } else {
-            self.trail.write(lines, count).await
+            self.trail.write(self.actor(), lines, count).await
         };
         if outcome.is_err() && continues {
             tracing::error!(
@@ -171,6 +173,10 @@ impl Pending {
             return Ok(());
         }
         outcome
+    }
+
+    fn actor(&self) -> &str {
+        self.caller.actor().as_str()
     }
 
     fn lines(&self, status: u16) -> (Vec<u8>, u64) {
@@ -184,7 +190,7 @@ impl Drop for Pending {
     fn drop(&mut self) {
         if self.is_open {
             let (lines, count) = self.lines(STATUS_ABANDONED);
-            self.trail.write_later(&lines, count);
+            self.trail.write_later(self.actor(), &lines, count);
         }
     }
 }

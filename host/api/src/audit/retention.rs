@@ -14,9 +14,9 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{
+    by_actor::UnwrittenError,
     event::{Event, push_line},
     trail::AuditTrail,
-    writer::UnwrittenError,
 };
 
 #[async_trait]
@@ -25,7 +25,7 @@ impl RetentionTrail for AuditTrail {
         self.probe().await?;
         let (lines, count) = self.lines_of(deletion, DELETED);
         let mut unwritten = Unwritten(Some((self, deletion)));
-        self.write(lines, count).await?;
+        self.write(ACTOR, lines, count).await?;
         unwritten.0 = None;
         Ok(())
     }
@@ -36,7 +36,7 @@ impl RetentionTrail for AuditTrail {
             NotDeleted::Unconfirmed => UNCONFIRMED,
         };
         let (lines, count) = self.lines_of(deletion, outcome);
-        self.write_later(&lines, count);
+        self.write_later(ACTOR, &lines, count);
     }
 }
 
@@ -83,7 +83,7 @@ impl Drop for Unwritten<'_> {
     fn drop(&mut self) {
         if let Some((trail, deletion)) = self.0 {
             let (lines, count) = trail.lines_of(deletion, WRITTEN_TOO_LATE);
-            trail.write_later(&lines, count);
+            trail.write_later(ACTOR, &lines, count);
         }
     }
 }

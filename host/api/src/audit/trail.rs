@@ -9,8 +9,8 @@
 //! - The trail's own thread is the writer if appends may be slow ([`AuditSink::is_prompt`]), if the runtime has only one
 //!   thread, if no request waits for the events, after failures, and for events that are queued during a request's second call.
 //!
-//! A call writes the events of all requests that have few, and of one request that has many. So if the sink is slow, requests with many
-//! events delay others only briefly.
+//! A call writes the events of all requests that have few. It adds those of one actor that has requests with many events, or many
+//! events for which no request waits. So if the sink is slow, an actor delays others only briefly.
 //!
 //! Events that could not be written stay in the queue, and are written first when the sink works again.
 
@@ -32,8 +32,9 @@ use tokio::{
 };
 
 use super::{
+    by_actor::{Outcome, UnwrittenError},
     event::AuditFormat,
-    writer::{AuditSink, Queue, Shared, UnwrittenError, start_thread},
+    writer::{AuditSink, Queue, Shared, start_thread},
 };
 
 /// The settings of the audit trail.
@@ -138,20 +139,21 @@ impl AuditTrail {
     }
 
     /// Checks whether a request may start. If events must not be lost, retries a failing sink and waits for room in the queue.
-    pub(super) async fn ready(&self) -> Result<(), UnwrittenError> {
+    pub(super) async fn ready(&self, actor: &str) -> Result<(), UnwrittenError> {
         if self.settings.on_failure == OnAuditFailure::Continue {
             return Ok(());
         }
         self.probe().await?;
-        self.wait_for_room().await
+        self.wait_for_room(actor).await
     }
 
-    async fn wait_for_room(&self) -> Result<(), UnwrittenError> {
-        let has_room = |queue: &Queue| queue.has_room(1, self.settings.unwritten_bytes_max);
+    async fn wait_for_room(&self, actor: &str) -> Result<(), UnwrittenError> {
+        let bytes_max = self.settings.unwritten_bytes_max;
+        let has_room = |queue: &Queue| queue.has_room(actor, 1, bytes_max);
         if has_room(&self.shared.queue.lock()) {
             return Ok(());
         }
-        let waiting = self.enqueue(&[], 0, usize::MAX);
+        let waiting = self.enqueue_probe();
         self.shared.leave_to_thread();
         match timeout(PROBE_TIME_MAX, waiting).await {
             Ok(Ok(outcome)) if has_room(&self.shared.queue.lock()) => outcome,
@@ -164,34 +166,44 @@ impl AuditTrail {
             return Ok(());
         }
         let time_max = self.settings.write_time_max.min(PROBE_TIME_MAX);
-        self.wait_until_written(self.enqueue(&[], 0, usize::MAX), time_max)
+        self.wait_until_written(self.enqueue_probe(), time_max)
             .await
+    }
+
+    /// Returns a receiver of the outcome of the next write, which may have no events.
+    fn enqueue_probe(&self) -> Receiver {
+        let (sender, receiver) = oneshot::channel();
+        self.enqueue("", &[], 0, usize::MAX, Some(sender));
+        receiver
     }
 
     pub(super) fn is_failing(&self) -> bool {
         self.shared.is_failing()
     }
 
-    /// Writes events. They are queued before the first `await`, so that they are not lost if the caller stops waiting.
+    /// Writes events of an actor. They are queued before the first `await`, so that they are not lost if the caller stops waiting.
     pub(super) async fn write(
         &self,
+        actor: &str,
         lines: Vec<u8>,
         event_count: u64,
     ) -> Result<(), UnwrittenError> {
-        let waiting = self.enqueue(&lines, event_count, self.bytes_max());
+        let (sender, waiting) = oneshot::channel();
+        self.enqueue(actor, &lines, event_count, self.bytes_max(), Some(sender));
         drop(lines);
         self.wait_until_written(waiting, self.settings.write_time_max)
             .await
     }
 
-    pub(super) fn write_later(&self, lines: &[u8], event_count: u64) {
-        drop(self.enqueue(lines, event_count, self.bytes_max()));
+    pub(super) fn write_later(&self, actor: &str, lines: &[u8], event_count: u64) {
+        self.enqueue(actor, lines, event_count, self.bytes_max(), None);
         self.shared.leave_to_thread();
     }
 
     /// Like [`AuditTrail::write_later`], for a request that accessed nothing. Its events are lost if the queue is full.
-    pub(super) fn write_if_room(&self, lines: &[u8], event_count: u64) {
-        drop(self.enqueue(lines, event_count, self.settings.unwritten_bytes_max));
+    pub(super) fn write_if_room(&self, actor: &str, lines: &[u8], event_count: u64) {
+        let bytes_max = self.settings.unwritten_bytes_max;
+        self.enqueue(actor, lines, event_count, bytes_max, None);
         self.shared.leave_to_thread();
     }
 
@@ -204,15 +216,17 @@ impl AuditTrail {
         }
     }
 
+    /// Queues events. If they are lost, the sender is dropped, so that its receiver returns an error.
     fn enqueue(
         &self,
+        actor: &str,
         lines: &[u8],
         event_count: u64,
         bytes_max: usize,
-    ) -> oneshot::Receiver<Result<(), UnwrittenError>> {
-        let (sender, receiver) = oneshot::channel();
+        sender: Option<Outcome>,
+    ) {
         let mut queue = self.shared.queue.lock();
-        if queue.is_closed || !queue.has_room(lines.len(), bytes_max) {
+        if queue.is_closed || !queue.has_room(actor, lines.len(), bytes_max) {
             drop(queue);
             let lost = self
                 .shared
@@ -222,16 +236,14 @@ impl AuditTrail {
                 audit.events_lost = lost + event_count,
                 "lost audit events: the queue is full, or the server is shutting down"
             );
-            // The sender is dropped, so the receiver returns an error.
-            return receiver;
+            return;
         }
-        queue.add(lines, sender);
-        receiver
+        queue.add(actor, lines, sender);
     }
 
     async fn wait_until_written(
         &self,
-        waiting: oneshot::Receiver<Result<(), UnwrittenError>>,
+        waiting: Receiver,
         time_max: Duration,
     ) -> Result<(), UnwrittenError> {
         let mut left = LeftToThread(Some(&self.shared));
@@ -258,6 +270,9 @@ impl Drop for AuditTrail {
         self.shared.wake.notify_one();
     }
 }
+
+/// Receives whether the lines of a request were written.
+type Receiver = oneshot::Receiver<Result<(), UnwrittenError>>;
 
 /// Leaves the queue to the trail's thread on drop.
 struct LeftToThread<'a>(Option<&'a Shared>);

@@ -6,7 +6,6 @@
 //! then polls the network.
 
 use std::{
-    collections::VecDeque,
     io, mem,
     sync::{
         Arc,
@@ -19,6 +18,7 @@ use std::{
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::{runtime::Handle, sync::oneshot};
 
+use super::by_actor::{FEW_EVENTS_BYTES_MAX, LinesByActor, Outcome, UnwrittenError};
 use crate::response::error_chain;
 
 /// A destination of the audit trail. Calls never overlap.
@@ -46,11 +46,6 @@ pub struct AppendError {
     pub cause: io::Error,
 }
 
-/// Events were not written, or may not have been written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the audit trail can't be written at present")]
-pub(super) struct UnwrittenError;
-
 /// The state shared by requests and the trail's thread.
 pub(super) struct Shared {
     pub(super) queue: Mutex<Queue>,
@@ -64,20 +59,15 @@ pub(super) struct Shared {
     pub(super) runtime: Option<Handle>,
 }
 
-/// Reports to a request whether its lines were written.
-type Outcome = oneshot::Sender<Result<(), UnwrittenError>>;
-
 #[derive(Default)]
 pub(super) struct Queue {
     /// The lines to write, oldest first.
     pub(super) lines: Vec<u8>,
     /// Senders to the requests that wait until all these lines are written.
     waiting: Vec<Outcome>,
-    /// The lines of requests with many events. Each write adds those of one request to the other lines. So requests with few events
-    /// don't wait for all of them if the sink is slow.
-    large: VecDeque<(Vec<u8>, Outcome)>,
-    /// The number of bytes in `large`.
-    large_bytes: usize,
+    /// The other lines: of requests with many events, or of actors with many lines for which no request waits. Each write adds those
+    /// of one turn. So requests with few events don't wait for all of them if the sink is slow.
+    by_actor: LinesByActor,
     /// The number of bytes being written.
     bytes_taken: usize,
     /// `None` during a write.
@@ -91,20 +81,31 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Returns whether this many more bytes fit. Any number fits if no others are queued or being written, because the
-    /// reported actions are already complete.
-    pub(super) fn has_room(&self, bytes: usize, bytes_max: usize) -> bool {
-        let unwritten = self.lines.len() + self.large_bytes + self.bytes_taken;
-        bytes == 0 || unwritten == 0 || unwritten + bytes <= bytes_max
+    /// Returns whether this many more bytes of an actor fit. Any number fits if no others are queued or being written, because the
+    /// reported actions are already complete. The bytes in [`LinesByActor`] of one actor count up to a quarter of the maximum, and
+    /// its further bytes don't fit. So one actor can't fill the queue.
+    pub(super) fn has_room(&self, actor: &str, bytes: usize, bytes_max: usize) -> bool {
+        let per_actor_max = bytes_max / ACTORS_TO_FILL_QUEUE;
+        let counted = self.by_actor.bytes_up_to(per_actor_max);
+        let others = self.lines.len() + self.bytes_taken;
+        let own = self.by_actor.bytes_of(actor);
+        bytes == 0
+            || others == 0 && self.by_actor.is_empty()
+            || others + counted + bytes <= bytes_max && (own == 0 || own + bytes <= per_actor_max)
     }
 
-    /// Adds the lines of a request that waits until they are written.
-    pub(super) fn add(&mut self, lines: &[u8], sender: Outcome) {
-        if lines.len() > FEW_EVENTS_BYTES_MAX {
-            self.large_bytes += lines.len();
-            self.large.push_back((lines.to_vec(), sender));
-        } else {
-            self.lines.extend_from_slice(lines);
+    /// Adds the lines of a request of this actor. If the request waits until they are written, `sender` reports the outcome.
+    pub(super) fn add(&mut self, actor: &str, lines: &[u8], sender: Option<Outcome>) {
+        let fits = match sender {
+            Some(_) => lines.len() <= FEW_EVENTS_BYTES_MAX,
+            None => self.by_actor.count_unawaited(actor, lines.len()),
+        };
+        if !fits {
+            self.by_actor.push(actor, lines, sender);
+            return;
+        }
+        self.lines.extend_from_slice(lines);
+        if let Some(sender) = sender {
             self.add_waiting(sender);
         }
     }
@@ -123,11 +124,7 @@ impl Queue {
     fn take_next(&mut self) -> (Vec<u8>, Vec<Outcome>) {
         let mut lines = mem::take(&mut self.lines);
         let mut waiting = mem::take(&mut self.waiting);
-        if let Some((large, sender)) = self.large.pop_front() {
-            self.large_bytes -= large.len();
-            lines.extend_from_slice(&large);
-            waiting.push(sender);
-        }
+        self.by_actor.take_turn(&mut lines, &mut waiting);
         (lines, waiting)
     }
 
@@ -136,18 +133,16 @@ impl Queue {
     fn put_back(&mut self, mut lines: Vec<u8>) -> Vec<Outcome> {
         lines.append(&mut self.lines);
         let mut waiting = Vec::new();
-        for (large, sender) in mem::take(&mut self.large) {
-            lines.extend_from_slice(&large);
-            waiting.push(sender);
+        while !self.by_actor.is_empty() {
+            self.by_actor.take_turn(&mut lines, &mut waiting);
         }
-        self.large_bytes = 0;
         self.lines = lines;
         waiting
     }
 
-    /// Returns whether no request waits.
+    /// Returns whether no request waits, and no lines wait for their turn.
     fn is_settled(&self) -> bool {
-        self.waiting.is_empty() && self.large.is_empty()
+        self.waiting.is_empty() && self.by_actor.is_empty()
     }
 
     fn is_for_thread(&self) -> bool {
@@ -206,7 +201,7 @@ impl Shared {
         }
     }
 
-    /// Writes the queue with one call, but the lines of only one request with many events, or leaves it to the current writer if
+    /// Writes the queue with one call, but only one turn of [`LinesByActor`], or leaves it to the current writer if
     /// another write is in progress. Returns whether the caller must write again, for requests whose lines are in the queue then. If
     /// it may not continue, the thread does.
     fn write(&self, mut queue: MutexGuard<'_, Queue>, may_continue: bool) -> bool {
@@ -253,7 +248,7 @@ impl Shared {
         if outcome.is_err() {
             waiting.extend(queue.put_back(lines));
         }
-        queue.is_left_to_thread |= !queue.large.is_empty();
+        queue.is_left_to_thread |= !queue.by_actor.is_empty();
         let others_wait = queue.is_left_to_thread && !queue.is_settled();
         let must_continue = may_continue && outcome.is_ok() && others_wait;
         let is_for_thread = !must_continue && (queue.is_for_thread() || outcome.is_err());
@@ -373,8 +368,8 @@ fn check_blocked_append(shared: &Shared, queue: &mut Queue, write_time_max: Dura
     }
 }
 
-/// Maximum size of the lines of a request with few events, in bytes: about 30 events.
-const FEW_EVENTS_BYTES_MAX: usize = 16 * 1024;
+/// The number of actors whose lines in [`LinesByActor`] can fill the queue together.
+const ACTORS_TO_FILL_QUEUE: usize = 4;
 
 /// After this many consecutive writes for a single request each, most requests no longer wait for others.
 const LONE_WRITES_MAX: u32 = 4;
@@ -479,15 +474,17 @@ mod tests {
         let (begun, appends) = mpsc::channel();
         let (outcome, outcomes) = mpsc::channel();
         let shared = Shared::new(Box::new(ScriptedSink { begun, outcomes }), None);
-        let queue = |line: u8, bytes: usize| {
+        let queue = |actor: &str, bytes: usize| {
             let (sender, receiver) = oneshot::channel();
-            shared.queue.lock().add(&vec![line; bytes], sender);
+            let lines = vec![b'x'; bytes];
+            shared.queue.lock().add(actor, &lines, Some(sender));
             receiver
         };
         let large = FEW_EVENTS_BYTES_MAX + 1;
-        let mut many: Vec<_> = (0..3).map(|_| queue(b'l', large)).collect();
-        let mut few = queue(b's', 1);
-        assert!(!shared.queue.lock().has_room(1, 3 * large + 1));
+        let mut many: Vec<_> = ["a", "b", "c"].map(|actor| queue(actor, large)).into();
+        let mut few = queue("a", 1);
+        let has_room = |bytes| shared.queue.lock().has_room("d", bytes, 4 * large);
+        assert!(has_room(large - 1) && !has_room(large));
         for (bytes, left) in [(large + 1, 2), (large, 1), (large, 0)] {
             outcome.send(Ok(())).unwrap();
             shared.write(shared.queue.lock(), false);
@@ -498,7 +495,7 @@ mod tests {
         }
         assert_eq!(few.try_recv().unwrap(), Ok(()));
 
-        let refused = [queue(b'l', large), queue(b'l', large)];
+        let refused = [queue("a", large), queue("a", large)];
         let failed = AppendError {
             bytes_written: 0,
             cause: io::ErrorKind::StorageFull.into(),
@@ -514,6 +511,40 @@ mod tests {
     }
 
     #[test]
+    fn one_actor_neither_fills_the_queue_nor_delays_the_others() {
+        const BYTES_MAX: usize = 1024 * 1024;
+        let mut queue = Queue::default();
+        let many = |line: u8| vec![line; FEW_EVENTS_BYTES_MAX + 1];
+        let room = BYTES_MAX / ACTORS_TO_FILL_QUEUE / many(b'a').len();
+        for added in 0..2 * BYTES_MAX / FEW_EVENTS_BYTES_MAX {
+            assert_eq!(queue.has_room("a", 1, BYTES_MAX), added <= room, "{added}");
+            queue.add("a", &many(b'a'), None);
+        }
+        assert!(queue.has_room("b", many(b'b').len(), BYTES_MAX));
+        for _ in 0..2 {
+            queue.add("b", &many(b'b'), None);
+        }
+        // Many lines for which no request waits take turns, too, and share them.
+        let few = vec![b'c'; FEW_EVENTS_BYTES_MAX / 2];
+        for _ in 0..4 {
+            queue.add("c", &few, None);
+        }
+        assert_eq!(queue.lines, few.repeat(2));
+        queue.lines.clear();
+        let mut next = || queue.take_next().0;
+        for lines in [
+            many(b'a'),
+            many(b'b'),
+            few.repeat(2),
+            many(b'a'),
+            many(b'b'),
+            many(b'a'),
+        ] {
+            assert_eq!(next(), lines);
+        }
+    }
+
+    #[test]
     fn unwritten_lines_count_towards_the_queue_limit() {
         let (begun, appends) = mpsc::channel();
         let (outcome, outcomes) = mpsc::channel();
@@ -523,7 +554,7 @@ mod tests {
             let bytes = queue.lines.len() + bytes;
             queue.lines.resize(bytes, b'x');
         };
-        let has_room = |bytes| shared.queue.lock().has_room(bytes, 10);
+        let has_room = |bytes| shared.queue.lock().has_room("a", bytes, 10);
         std::thread::scope(|scope| {
             put(6);
             let writing = scope.spawn(|| shared.write(shared.queue.lock(), false));
