@@ -376,7 +376,8 @@ impl Permissions {
         for grant in grants {
             self.refuse_own(caller, &grant.actor)?;
         }
-        let granted = self.repository.grant_uncovered(grants).await?;
+        let repository = &self.repository;
+        let granted = repository.grant_uncovered(caller.actor(), grants).await?;
         for permission in granted.map_err(UseCaseError::PermissionCovered)? {
             permit.record_permission(&permission);
         }

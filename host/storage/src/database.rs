@@ -5,7 +5,7 @@ use std::sync::Arc;
 use keywright_core::ports::Identifiers;
 
 use crate::{
-    connections::{Connections, FileWatch, PoolOccupancy, Writer},
+    connections::{ActorSlots, Connections, FileWatch, PoolOccupancy, Writer},
     credential::AppendBatches,
     error::DatabaseOpenError,
     postgres::{self, PostgresOptions},
@@ -21,6 +21,9 @@ pub struct Database {
     watch: Option<Arc<FileWatch>>,
     /// Adds versions in batches. `None` on SQLite, where all writes share commits.
     pub(crate) append_batches: Option<AppendBatches>,
+    /// Each actor adds one long list of permissions at a time. Otherwise, the writes of other actors on SQLite would wait for all
+    /// lists of the actor.
+    pub(crate) long_lists: ActorSlots,
     /// Generates the ids of new credentials and permissions.
     pub(crate) identifiers: Arc<dyn Identifiers>,
 }
@@ -78,6 +81,7 @@ impl Database {
                     writer,
                     reader,
                     watch: None,
+                    long_lists: ActorSlots::new(1),
                     identifiers,
                 }
             }
@@ -88,6 +92,7 @@ impl Database {
                     reader,
                     watch: Some(watch),
                     append_batches: None,
+                    long_lists: ActorSlots::new(1),
                     identifiers,
                 }
             }
@@ -110,6 +115,7 @@ impl Database {
             reader,
             watch: None,
             append_batches: None,
+            long_lists: ActorSlots::new(1),
             identifiers,
         })
     }

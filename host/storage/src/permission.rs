@@ -115,8 +115,15 @@ impl PermissionRepository for Database {
 
     async fn grant_uncovered(
         &self,
+        caller: &Actor,
         grants: &[Grant],
     ) -> Result<Result<Vec<Permission>, Actor>, RepositoryError> {
+        let long_list = (grants.len() > SHORT_LIST_MAX).then(|| self.long_lists.of(caller));
+        let _slot = match &long_list {
+            // The semaphore is never closed.
+            Some(slots) => slots.acquire().await.ok(),
+            None => None,
+        };
         let grants = self.new_grants(grants);
         let writer = &self.writer;
         let granting = writer
@@ -260,6 +267,9 @@ static SQLITE_OF_ACTOR_ON_AND_END: StatementOfMany =
     StatementOfMany::new(statements::sqlite_of_actor_on_and_end);
 static POSTGRES_OF_ACTOR_ON_NAME: StatementOfMany =
     StatementOfMany::new(statements::postgres_of_actor_on_name);
+
+/// The maximum number of permissions in a short list.
+const SHORT_LIST_MAX: usize = 8;
 
 /// The maximum number of permissions of an actor that a short statement reads.
 const IN_PLACE_MAX: i64 = 64;

@@ -14,13 +14,17 @@ use std::{
     time::Duration,
 };
 
-use keywright_core::ports::{
-    AppendCondition, Appended, CheckRepository, CredentialRepository, RepositoryError,
-    SequenceRange,
+use futures_util::future::join_all;
+use keywright_core::{
+    permission::{Actor, Grant, Operation, Operations, PermissionPath},
+    ports::{
+        AppendCondition, Appended, CheckRepository, CredentialRepository, PermissionRepository,
+        RepositoryError, SequenceRange,
+    },
 };
 use keywright_storage::{Database, DatabaseOptions};
 use tempfile::TempDir;
-use tokio::runtime::Runtime;
+use tokio::{runtime::Runtime, time::timeout};
 
 use crate::support::{CountingIdentifiers, Fixture, Location, other_connection, version};
 use storage::support;
@@ -117,6 +121,29 @@ async fn a_database_is_unavailable_while_another_process_locks_it() {
         }
     }
     panic!("the database stays unavailable");
+}
+
+#[tokio::test]
+async fn each_actor_adds_one_long_list_of_permissions_at_a_time() {
+    let fixture = Fixture::new().await;
+    let mut other = other_connection(folder(&fixture)).await;
+    let run = sqlx::raw_sql("begin immediate");
+    run.execute(&mut other).await.unwrap();
+    let grant = |number: usize| Grant {
+        path: PermissionPath::parse("/a").unwrap(),
+        actor: Actor::client(&number.to_string()).unwrap(),
+        operations: Operations::of([Operation::Read]).unwrap(),
+    };
+    let grants: Vec<_> = (0..9).map(grant).collect();
+    let actors = ["a", "a", "a", "b"].map(|id| Actor::client(id).unwrap());
+    let add = |actor| fixture.database.grant_uncovered(actor, &grants);
+    let mut adding = join_all(actors.iter().map(add));
+    let added = timeout(Duration::from_millis(50), &mut adding).await;
+    assert!(added.is_err(), "{added:?}");
+    assert!(fixture.database.occupancy().writer.waiting <= 2);
+    sqlx::raw_sql("rollback").execute(&mut other).await.unwrap();
+    let added = adding.await;
+    assert_eq!(added.iter().flatten().flatten().count(), 1);
 }
 
 #[tokio::test]

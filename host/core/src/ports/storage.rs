@@ -536,9 +536,11 @@ pub trait PermissionRepository: Send + Sync {
 
     /// Like [`PermissionRepository::grant`], but changes nothing if the existing permissions of one of the actors already
     /// cover this actor's grant. Permissions on enclosing paths count, too. The check and the change are one transaction. Returns the
-    /// resulting permissions in the order of the grants, or the first such actor if nothing was changed.
+    /// resulting permissions in the order of the grants, or the first such actor if nothing was changed. Each caller
+    /// adds one long list at a time.
     async fn grant_uncovered(
         &self,
+        caller: &Actor,
         grants: &[Grant],
     ) -> Result<Result<Vec<Permission>, Actor>, RepositoryError>;
 

@@ -12,7 +12,7 @@ mod transaction;
 mod writer;
 
 pub use pool::PoolOccupancy;
-pub(crate) use pool::{Engine, Queued, ServerHealth, WaitCounter};
+pub(crate) use pool::{ActorSlots, Engine, Queued, ServerHealth, WaitCounter};
 pub(crate) use postgres::{
     PostgresConnections, PostgresTarget, milliseconds, require_triggers, within,
 };

@@ -73,6 +73,34 @@ pub(super) fn into_sqlx(error: PoolError<sqlx::Error>) -> sqlx::Error {
     }
 }
 
+/// The same number of slots for each actor.
+#[derive(Clone)]
+pub(crate) struct ActorSlots {
+    slots_max: usize,
+    of_actors: Arc<Mutex<HashMap<Actor, Weak<Semaphore>>>>,
+}
+
+impl ActorSlots {
+    pub(crate) fn new(slots_max: usize) -> Self {
+        Self {
+            slots_max,
+            of_actors: Arc::default(),
+        }
+    }
+
+    /// Returns the slots of an actor.
+    pub(crate) fn of(&self, actor: &Actor) -> Arc<Semaphore> {
+        let mut of_actors = self.of_actors.lock();
+        let known = of_actors.get(actor).and_then(Weak::upgrade);
+        known.unwrap_or_else(|| {
+            let slots = Arc::new(Semaphore::new(self.slots_max));
+            of_actors.retain(|_, slots| slots.strong_count() > 0);
+            of_actors.insert(actor.clone(), Arc::downgrade(&slots));
+            slots
+        })
+    }
+}
+
 /// The connections that long reads may use at a time. The others remain available to point reads.
 ///
 /// Each actor may have only as many long reads running or queued as there are slots. Otherwise one actor's searches, which read many
@@ -82,7 +110,7 @@ pub(super) struct LongReads {
     slots: Arc<Semaphore>,
     slots_max: usize,
     waiting: Arc<WaitCounter>,
-    of_actors: Arc<Mutex<HashMap<Actor, Weak<Semaphore>>>>,
+    of_actors: ActorSlots,
     /// The permits of the actor to use or wait for a slot; `None` for reads without an actor.
     of_actor: Option<Arc<Semaphore>>,
 }
@@ -101,23 +129,15 @@ impl LongReads {
             slots: Arc::new(Semaphore::new(slots_max)),
             slots_max,
             waiting: Arc::default(),
-            of_actors: Arc::default(),
+            of_actors: ActorSlots::new(slots_max),
             of_actor: None,
         }
     }
 
     /// Returns the same slots for reads by this actor.
     pub(super) fn of_actor(&self, actor: &Actor) -> Self {
-        let mut of_actors = self.of_actors.lock();
-        let known = of_actors.get(actor).and_then(Weak::upgrade);
-        let of_actor = known.unwrap_or_else(|| {
-            let slots = Arc::new(Semaphore::new(self.slots_max));
-            of_actors.retain(|_, slots| slots.strong_count() > 0);
-            of_actors.insert(actor.clone(), Arc::downgrade(&slots));
-            slots
-        });
         Self {
-            of_actor: Some(of_actor),
+            of_actor: Some(self.of_actors.of(actor)),
             ..self.clone()
         }
     }
