@@ -1,27 +1,35 @@
 //! Generates passwords: random text with at least one character of each requested character set.
 //!
-//! - [`generate`]: the parameters, the password, and the check of passwords that callers set. It is pure, so native tests call it.
-//!
 //! A password that was set can't be regenerated, so the plugin has no `recoverer`.
 
-pub mod generate;
-
-/// The JSON Schema of the parameters.
-pub const PARAMETERS_SCHEMA: &str = include_str!("parameters.schema.json");
-
-/// The JSON Schema of the value.
-pub const VALUE_SCHEMA: &str = include_str!("value.schema.json");
-
-/// The minimum number of random bits in a password with default parameters: 27 of its 30 characters are chosen from 62, the other
-/// three from their own sets.
-pub const ENTROPY_BITS_MIN: u32 = 160;
+use keywright_plugin_support::{Failure, Fields, Generator, PasswordRules, Violation, filled_text};
+use rand_core::CryptoRng;
 
 #[cfg(target_arch = "wasm32")]
 keywright_plugin_support::generator_component! {
-    generator: generate::Password,
+    generator: Password,
     credential_type: "password",
     summary: "Random passwords",
-    parameters_schema: PARAMETERS_SCHEMA,
-    value_schema: VALUE_SCHEMA,
-    entropy_bits_min: ENTROPY_BITS_MIN,
+    // With default parameters: 27 of the 30 characters are chosen from 62, the other three from their own sets.
+    entropy_bits_min: 160,
+}
+
+/// Generates passwords.
+pub struct Password;
+
+impl Generator for Password {
+    type Parameters = PasswordRules;
+    type Value = String;
+
+    fn take(fields: &mut Fields) -> Result<PasswordRules, Violation> {
+        PasswordRules::take(fields)
+    }
+
+    fn make(rules: PasswordRules, random: &mut impl CryptoRng) -> Result<String, Failure> {
+        Ok(rules.generate(random))
+    }
+
+    fn check(value: &str, _random: &mut impl CryptoRng) -> Result<String, Failure> {
+        filled_text(value)
+    }
 }

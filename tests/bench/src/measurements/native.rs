@@ -111,7 +111,7 @@ async fn make(generator: &Arc<dyn Generator>, parameters: &Parameters) -> Outcom
 
 fn make_natively(random: &RepeatableRandom, parameters: &Parameters) -> Outcome<String> {
     let mut bytes = HostRandom::new(|count| random.bytes(count));
-    keywright_plugin_rsa::generate::Rsa::generate(&parameters.to_json(), "{}", &mut bytes)
+    keywright_plugin_rsa::Rsa::generate(&parameters.to_json(), "{}", &mut bytes)
         .map_err(|failure| format!("the native generator failed: {failure:?}").into())
 }
 
