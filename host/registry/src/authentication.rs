@@ -103,9 +103,9 @@ impl Challenge {
     pub(crate) fn read(head: &HeaderMap) -> Result<Self, RegistryError> {
         let challenges = head.get_all(WWW_AUTHENTICATE).iter();
         let mut challenges = challenges.filter_map(|value| Self::parse(value.to_str().ok()?));
-        challenges.next().ok_or(RegistryError::ChallengeUnknown(
-            "expected Basic, or Bearer with the URL of a token server",
-        ))
+        challenges.next().ok_or_else(|| {
+            RegistryError::challenge("expected Basic, or Bearer with the URL of a token server")
+        })
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -137,11 +137,9 @@ pub(crate) fn bearer(body: &[u8]) -> Result<Secret, RegistryError> {
     let mut tokens = ["token", "access_token"].into_iter();
     let token = tokens.find_map(|name| response.get(name)?.as_str());
     let is_token = |token: &&str| token.bytes().all(|byte| byte.is_ascii_graphic());
-    let token = token
-        .filter(is_token)
-        .ok_or(RegistryError::ChallengeUnknown(
-            "the response of its token server contains no token",
-        ))?;
+    let missing = "the response of its token server contains no token";
+    let token = token.filter(is_token);
+    let token = token.ok_or_else(|| RegistryError::challenge(missing))?;
     Ok(Secret::new(format!("Bearer {token}")))
 }
 

@@ -1,75 +1,21 @@
 //! Errors of pulls and pushes, and the error messages in responses of registries.
 
-use std::{error::Error, fmt, io};
+use std::{error::Error, io};
 
 use keywright_core::text::sanitized;
 use rustls::InvalidMessage;
 use serde_json::Value;
 
-use crate::Digest;
-
 /// The reason why a pull or push failed, worded for operators.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum RegistryError {
-    #[error(
-        "the registry denies {} access to {resource} (status 401{message}); check the user and password configured for it",
-        if *.has_credentials { "the configured user" } else { "anonymous users" }
-    )]
-    Unauthorized {
-        resource: &'static str,
-        has_credentials: bool,
-        message: ErrorMessage,
-    },
-    #[error("the registry requires an unsupported kind of authentication: {0}")]
-    ChallengeUnknown(&'static str),
-    #[error(
-        "{resource} has the digest {found}, expected {expected}; the registry's data is corrupt or was tampered with"
-    )]
-    DigestDiffers {
-        resource: &'static str,
-        expected: Digest,
-        found: Digest,
-    },
-    #[error(
-        "{resource} has {found} bytes, but its descriptor states {expected}; push the component again with a tool that writes correct sizes"
-    )]
-    SizeDiffers {
-        resource: &'static str,
-        expected: u64,
-        found: usize,
-    },
-    #[error("the transfer took longer than {seconds} s")]
-    TooSlow { seconds: u64 },
-    #[error("{resource} is larger than {bytes_max} bytes")]
-    TooLarge {
-        resource: &'static str,
-        bytes_max: u64,
-    },
-    #[error("the manifest {0}")]
-    ManifestMalformed(&'static str),
-    #[error(
-        "{resource} is not in the registry (status 404{message}); check the host, the repository and the digest"
-    )]
-    NotFound {
-        resource: &'static str,
-        message: ErrorMessage,
-    },
-    #[error("the registry responded to the request for {resource} with status {status}{message}")]
-    Responded {
-        resource: &'static str,
-        status: u16,
-        message: ErrorMessage,
-    },
-    #[error("the registry returned no address for the upload, or one that does not use https")]
-    UploadAddress,
-    #[error(
-        "the host does not accept {resource} (status 404{message}); check that it is a registry, and that the repository exists"
-    )]
-    UploadNotFound {
-        resource: &'static str,
-        message: ErrorMessage,
-    },
+    /// The registry refused a request, or its data are unusable.
+    #[error("{0}")]
+    Failed(String),
+    /// The registry lacks a resource.
+    #[error("{0}")]
+    NotFound(String),
+    /// The signature is missing or could not be verified.
     #[error(transparent)]
     Signature(#[from] SignatureError),
     /// Contains the innermost cause.
@@ -78,9 +24,24 @@ pub enum RegistryError {
 }
 
 impl RegistryError {
-    /// Returns whether the signature is missing or could not be verified.
-    pub fn is_of_signature(&self) -> bool {
-        matches!(self, Self::Signature(_))
+    pub(crate) fn challenge(reason: &str) -> Self {
+        Self::Failed(format!(
+            "the registry requires an unsupported kind of authentication: {reason}"
+        ))
+    }
+
+    pub(crate) fn manifest(rule: &str) -> Self {
+        Self::Failed(format!("the manifest {rule}"))
+    }
+
+    pub(crate) fn too_large(resource: &str, bytes_max: u64) -> Self {
+        Self::Failed(format!("{resource} is larger than {bytes_max} bytes"))
+    }
+
+    pub(crate) fn upload_address() -> Self {
+        let what =
+            "the registry returned no address for the upload, or one that does not use https";
+        Self::Failed(what.to_owned())
     }
 }
 
@@ -134,30 +95,17 @@ pub enum SignatureError {
     Wrong,
 }
 
-/// The first error of a response (OCI distribution specification, "Error Codes"), truncated and on one line.
-#[derive(Debug, Default)]
-pub struct ErrorMessage(String);
-
-impl ErrorMessage {
-    /// Parses a response body. The message is empty if the body has another format.
-    pub(crate) fn read(body: &[u8]) -> Self {
-        let response: Value = keywright_json::read_bytes(body).unwrap_or_default();
-        let [code, message] = ["/errors/0/code", "/errors/0/message"].map(|field| {
-            response
-                .pointer(field)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-        });
-        Self(sanitized(format!("{code} {message}").trim()))
-    }
-}
-
-impl fmt::Display for ErrorMessage {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() {
-            return Ok(());
-        }
-        write!(formatter, ", message {:?}", self.0)
+/// Returns the first error of a response (OCI distribution specification, "Error Codes") for a message: after a comma, truncated and on
+/// one line. The text is empty if the body has another format.
+pub(crate) fn message_of(body: &[u8]) -> String {
+    let response: Value = keywright_json::read_bytes(body).unwrap_or_default();
+    let [code, message] = ["/errors/0/code", "/errors/0/message"].map(|field| {
+        let field = response.pointer(field).and_then(Value::as_str);
+        field.unwrap_or_default()
+    });
+    match sanitized(format!("{code} {message}").trim()) {
+        text if text.is_empty() => text,
+        text => format!(", message {text:?}"),
     }
 }
 
@@ -186,7 +134,7 @@ mod tests {
             (r#"{"errors": []}"#.to_owned(), String::new()),
             ("<html>".to_owned(), String::new()),
         ] {
-            let message = ErrorMessage::read(body.as_bytes()).to_string();
+            let message = message_of(body.as_bytes());
             assert_eq!(message, expected, "{body}");
         }
     }

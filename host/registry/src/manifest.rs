@@ -37,16 +37,14 @@ pub(crate) struct Descriptor {
 impl Manifest {
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, RegistryError> {
         let manifest: Self = keywright_json::read_bytes(bytes).map_err(|_| {
-            RegistryError::ManifestMalformed(
-                "is not an image manifest (image indexes are not supported)",
-            )
+            RegistryError::manifest("is not an image manifest (image indexes are not supported)")
         })?;
         let media_type = manifest.media_type.as_deref();
         if manifest.schema_version != 2
             || media_type.is_some_and(|named| named != MEDIA_TYPE)
             || manifest.manifests.is_some()
         {
-            return Err(RegistryError::ManifestMalformed(
+            return Err(RegistryError::manifest(
                 "does not have the type of an OCI image manifest",
             ));
         }
@@ -55,16 +53,16 @@ impl Manifest {
 
     pub(crate) fn component(&self) -> Result<&Descriptor, RegistryError> {
         if self.config.media_type != CONFIG_MEDIA_TYPE {
-            return Err(RegistryError::ManifestMalformed(
+            return Err(RegistryError::manifest(
                 "does not describe a WebAssembly component: its configuration is not of the type application/vnd.wasm.config.v0+json",
             ));
         }
         match self.layers.as_slice() {
             [layer] if layer.media_type == COMPONENT_MEDIA_TYPE => Ok(layer),
-            [_] => Err(RegistryError::ManifestMalformed(
+            [_] => Err(RegistryError::manifest(
                 "does not describe a WebAssembly component: its layer is not of the type application/wasm",
             )),
-            _ => Err(RegistryError::ManifestMalformed(
+            _ => Err(RegistryError::manifest(
                 "does not describe a WebAssembly component: it must have exactly one layer",
             )),
         }
@@ -109,8 +107,7 @@ impl Descriptor {
     }
 
     pub(crate) fn digest(&self) -> Result<Digest, RegistryError> {
-        let malformed =
-            |_| RegistryError::ManifestMalformed("contains a digest other than SHA-256");
+        let malformed = |_| RegistryError::manifest("contains a digest other than SHA-256");
         self.digest.parse().map_err(malformed)
     }
 }
@@ -124,10 +121,7 @@ pub(crate) async fn blob(
     bytes_max: u64,
 ) -> Result<Vec<u8>, RegistryError> {
     if descriptor.size > bytes_max {
-        return Err(RegistryError::TooLarge {
-            resource,
-            bytes_max,
-        });
+        return Err(RegistryError::too_large(resource, bytes_max));
     }
     let digest = descriptor.digest()?;
     let url = registry.url(repository, &format!("blobs/{digest}"));
@@ -136,11 +130,11 @@ pub(crate) async fn blob(
     if descriptor.is_of_size(&bytes) {
         return Ok(bytes);
     }
-    Err(RegistryError::SizeDiffers {
-        resource,
-        expected: descriptor.size,
-        found: bytes.len(),
-    })
+    Err(RegistryError::Failed(format!(
+        "{resource} has {} bytes, but its descriptor states {}; push the component again with a tool that writes correct sizes",
+        bytes.len(),
+        descriptor.size
+    )))
 }
 
 pub(crate) fn verified(
@@ -152,11 +146,9 @@ pub(crate) fn verified(
     if found == *digest {
         return Ok(bytes);
     }
-    Err(RegistryError::DigestDiffers {
-        resource,
-        expected: digest.clone(),
-        found,
-    })
+    Err(RegistryError::Failed(format!(
+        "{resource} has the digest {found}, expected {digest}; the registry's data is corrupt or was tampered with"
+    )))
 }
 
 /// Builds the configuration of a component. Its creation time is constant, so that pushing a component again produces the same

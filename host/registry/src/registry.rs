@@ -13,7 +13,7 @@ use reqwest::{
 use crate::{
     Credentials, RegistryError, RegistryHost,
     authentication::{Challenge, bearer},
-    error::ErrorMessage,
+    error::message_of,
 };
 
 /// How to connect to a registry.
@@ -109,7 +109,8 @@ impl Registry {
         let url = location.and_then(|location| requested.join(location).ok());
         let is_allowed =
             |url: &Url| url.scheme() == "https" || (self.is_plain && url.scheme() == "http");
-        url.filter(is_allowed).ok_or(RegistryError::UploadAddress)
+        url.filter(is_allowed)
+            .ok_or_else(RegistryError::upload_address)
     }
 
     /// Downloads a resource of at most `bytes_max` bytes.
@@ -146,7 +147,7 @@ impl Registry {
             return Ok(first);
         };
         if !self.is_own(first.url()) {
-            return Err(RegistryError::ChallengeUnknown(
+            return Err(RegistryError::challenge(
                 "the challenge comes from another address than the registry's own",
             ));
         }
@@ -172,22 +173,28 @@ impl Registry {
             return Ok(response);
         }
         let body = whole(response, resource, ERROR_BYTES_MAX).await;
-        let message = ErrorMessage::read(&body.unwrap_or_default());
+        let message = message_of(&body.unwrap_or_default());
+        let user = if self.credentials.is_some() {
+            "the configured user"
+        } else {
+            "anonymous users"
+        };
         Err(match status {
-            StatusCode::UNAUTHORIZED => RegistryError::Unauthorized {
-                resource,
-                has_credentials: self.credentials.is_some(),
-                message,
-            },
+            StatusCode::UNAUTHORIZED => RegistryError::Failed(format!(
+                "the registry denies {user} access to {resource} (status 401{message}); check the user and password configured for it"
+            )),
             StatusCode::NOT_FOUND if expected == StatusCode::OK => {
-                RegistryError::NotFound { resource, message }
+                RegistryError::NotFound(format!(
+                    "{resource} is not in the registry (status 404{message}); check the host, the repository and the digest"
+                ))
             }
-            StatusCode::NOT_FOUND => RegistryError::UploadNotFound { resource, message },
-            other => RegistryError::Responded {
-                resource,
-                status: other.as_u16(),
-                message,
-            },
+            StatusCode::NOT_FOUND => RegistryError::Failed(format!(
+                "the host does not accept {resource} (status 404{message}); check that it is a registry, and that the repository exists"
+            )),
+            other => RegistryError::Failed(format!(
+                "the registry responded to the request for {resource} with status {}{message}",
+                other.as_u16()
+            )),
         })
     }
 
@@ -231,10 +238,10 @@ impl Registry {
         match url.scheme() {
             "https" => Ok(()),
             "http" if self.is_plain && url.host() == self.base.host() => Ok(()),
-            "http" if self.is_plain => Err(RegistryError::ChallengeUnknown(
+            "http" if self.is_plain => Err(RegistryError::challenge(
                 "its token server is on another host and does not use https",
             )),
-            _ => Err(RegistryError::ChallengeUnknown(
+            _ => Err(RegistryError::challenge(
                 "its token server does not use https",
             )),
         }
@@ -254,10 +261,7 @@ async fn whole(
     resource: &'static str,
     bytes_max: u64,
 ) -> Result<Vec<u8>, RegistryError> {
-    let too_large = RegistryError::TooLarge {
-        resource,
-        bytes_max,
-    };
+    let too_large = RegistryError::too_large(resource, bytes_max);
     if response
         .content_length()
         .is_some_and(|length| length > bytes_max)

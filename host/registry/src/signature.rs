@@ -257,7 +257,7 @@ async fn signature_manifest(
     let manifest = registry.get(url, resource, Some(MEDIA_TYPE), MANIFEST_BYTES_MAX);
     match manifest.await {
         Ok(manifest) => Manifest::read(&manifest),
-        Err(RegistryError::NotFound { .. }) => {
+        Err(RegistryError::NotFound(_)) => {
             Err(SignatureError::Missing(format!("{tag} in its repository")).into())
         }
         Err(other) => Err(other),

@@ -86,7 +86,7 @@ async fn within<T>(
     transfer: impl Future<Output = Result<T, RegistryError>>,
 ) -> Result<T, RegistryError> {
     let seconds = deadline.as_secs();
-    let too_slow = |_| RegistryError::TooSlow { seconds };
+    let too_slow = |_| RegistryError::Failed(format!("the transfer took longer than {seconds} s"));
     timeout(deadline, transfer).await.map_err(too_slow)?
 }
 
@@ -187,7 +187,7 @@ async fn push_blob(
     let location = opened
         .headers()
         .get(LOCATION)
-        .ok_or(RegistryError::UploadAddress)?;
+        .ok_or_else(RegistryError::upload_address)?;
     let mut url = registry.upload_url(&url, location)?;
     url.query_pairs_mut().append_pair("digest", &digest);
     put(
@@ -237,6 +237,6 @@ async fn put(
 /// Serializes a manifest. The digest of these bytes identifies it.
 fn serialized(manifest: &Manifest) -> Result<Vec<u8>, RegistryError> {
     let manifest = serde_json::to_value(manifest).map(|manifest: Value| manifest.to_string());
-    let failed = |_| RegistryError::ManifestMalformed("could not be serialized");
+    let failed = |_| RegistryError::manifest("could not be serialized");
     Ok(manifest.map_err(failed)?.into_bytes())
 }

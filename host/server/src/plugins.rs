@@ -357,10 +357,9 @@ fn read_signed_file(path: &Path, key: &SignatureKey) -> Result<ComponentSource, 
 }
 
 fn setting_of(fault: &RegistryError) -> &'static str {
-    if fault.is_of_signature() {
-        "signature"
-    } else {
-        "component"
+    match fault {
+        RegistryError::Signature(_) => "signature",
+        _ => "component",
     }
 }
 
