@@ -3,7 +3,7 @@
 
 use std::{
     borrow::Cow,
-    fs::{self, File},
+    fs::File,
     io::{self, Read},
     path::Path,
     sync::Arc,
@@ -99,11 +99,6 @@ fn read_file(path: &Path) -> Result<Vec<u8>, PluginRefusedError> {
         io::ErrorKind::NotFound => PluginRefusedError::ComponentMissing,
         _ => PluginRefusedError::ComponentUnreadable(cause),
     };
-    // Opening a named pipe could block forever, and so would all later reloads.
-    let kind = fs::metadata(path).map_err(unreadable)?.file_type();
-    if !kind.is_file() && !kind.is_dir() {
-        return Err(unreadable(io::Error::other("it is not a regular file")));
-    }
     let file = File::open(path).map_err(unreadable)?;
     let mut bytes = Vec::new();
     file.take(COMPONENT_BYTES_MAX + 1)
