@@ -19,7 +19,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Takes all steps at the same time, and returns the error of the first one that failed.
+/// Runs all steps in parallel. Returns the first error, in the order of the steps.
 pub(crate) fn in_parallel<const N: usize>(
     steps: [&(dyn Fn() -> Result<()> + Sync); N],
 ) -> Result<()> {

@@ -230,7 +230,7 @@ mod tests {
         }
     }
 
-    /// Returns the part of a file before its unit tests, which are at its end.
+    /// Returns the text before the unit tests, the last item of a file.
     fn without_tests(text: &str) -> &str {
         text.split("#[cfg(test)]\nmod tests {")
             .next()

@@ -273,7 +273,9 @@ struct TestReport {
 impl Test {
     pub(super) fn execute(self, progress: &ProgressBar) -> Result<ExitCode, StartupError> {
         let old = self.against.as_deref();
-        old.map_or(Ok(()), |file| self.component.check_login(file))?;
+        if let Some(old) = old {
+            self.component.check_login(old)?;
+        }
         let plugin = self.component.open_with_notes(progress)?;
         let vectors = self.vectors()?;
         let old = old.map(|file| self.component.open_release(file, progress));
