@@ -31,7 +31,7 @@ use uuid::Uuid;
 use crate::{
     RefusedRequest, ServerMode, UserInterface,
     admission::{Admission, Admitted, RequestLimits, refused_head},
-    audit::{AuditTrail, AuditedRequest, source},
+    audit::{AuditTrail, AuditedRequest},
     authentication::{TokenVerifier, authenticate},
     development_identity::DevelopmentIdentity,
     interface::{authorize, with_page},
@@ -283,6 +283,36 @@ impl Pipeline {
     }
 }
 
+/// Returns the source address of a request: the peer, or the address that a trusted proxy forwards.
+///
+/// Each proxy appends its peer's address to the header. So the header is read from the end, up to the first address that is not
+/// a trusted proxy. Earlier addresses may come from the caller, and are ignored.
+fn source(peer: SocketAddr, headers: &HeaderMap, trusted_proxies: &[IpAddr]) -> IpAddr {
+    let mut source = peer.ip().to_canonical();
+    // Split as bytes, because a caller's part of a value need not be ASCII.
+    let values = headers.get_all(FORWARDED_FOR).iter().rev();
+    let mut claims = values.flat_map(|value| value.as_bytes().rsplit(|byte| *byte == b','));
+    while trusted_proxies.contains(&source) {
+        let Some(claimed) = claims.next().and_then(address) else {
+            break;
+        };
+        source = claimed;
+    }
+    source
+}
+
+/// Parses an address, with or without a port, because some proxies append one.
+fn address(bytes: &[u8]) -> Option<IpAddr> {
+    let text = str::from_utf8(bytes).ok()?.trim();
+    let ip = text
+        .parse::<IpAddr>()
+        .or_else(|_| text.parse::<SocketAddr>().map(|address| address.ip()));
+    ip.ok().map(|ip| ip.to_canonical())
+}
+
+/// The header in which proxies forward the addresses of clients.
+const FORWARDED_FOR: &str = "x-forwarded-for";
+
 /// Returns the network of a client, to which limits apply: its IPv4 address in canonical form, or its /64 network of IPv6, which
 /// usually belongs to one client.
 pub fn client_network(client: IpAddr) -> IpAddr {
@@ -339,3 +369,43 @@ const EVERY_RESPONSE: [(HeaderName, &str); 6] = [
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (X_FRAME_OPTIONS, "DENY"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_entries_of_trusted_proxies_are_used() {
+        for (peer, headers, expected) in [
+            ("10.0.0.1", &[][..], "10.0.0.1"),
+            ("10.0.0.1", &["1.2.3.4"], "1.2.3.4"),
+            ("10.0.0.9", &["1.2.3.4"], "10.0.0.9"),
+            ("10.0.0.1", &["6.6.6.6, 1.2.3.4"], "1.2.3.4"),
+            ("10.0.0.1", &["6.6.6.6, 1.2.3.4, 10.0.0.2"], "1.2.3.4"),
+            ("10.0.0.1", &["6.6.6.6", "1.2.3.4 ,10.0.0.2"], "1.2.3.4"),
+            ("10.0.0.1", &["10.0.0.2"], "10.0.0.2"),
+            ("10.0.0.1", &["1.2.3.4:5678"], "1.2.3.4"),
+            ("10.0.0.1", &["[2001:db8::1]:5678"], "2001:db8::1"),
+            ("10.0.0.1", &["2001:db8::1"], "2001:db8::1"),
+            ("10.0.0.1", &["1.2.3.4, nonsense"], "10.0.0.1"),
+            ("10.0.0.1", &["1.2.3.4, "], "10.0.0.1"),
+            ("10.0.0.1", &["\u{e9}, 1.2.3.4"], "1.2.3.4"),
+            ("10.0.0.1", &["1.2.3.4, \u{e9}"], "10.0.0.1"),
+            ("::ffff:10.0.0.1", &["1.2.3.4"], "1.2.3.4"),
+            ("::ffff:9.9.9.9", &["1.2.3.4"], "9.9.9.9"),
+        ] {
+            let trusted = ["10.0.0.1", "10.0.0.2"].map(|ip| ip.parse().unwrap());
+            let mut map = HeaderMap::new();
+            for header in headers {
+                let header = HeaderValue::from_bytes(header.as_bytes());
+                map.append(FORWARDED_FOR, header.unwrap());
+            }
+            let peer = SocketAddr::new(peer.parse().unwrap(), 1);
+            assert_eq!(
+                source(peer, &map, &trusted).to_string(),
+                expected,
+                "{peer} {headers:?}"
+            );
+        }
+    }
+}

@@ -13,11 +13,7 @@ use keywright_core::{
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{
-    by_actor::UnwrittenError,
-    event::{Event, push_line},
-    trail::AuditTrail,
-};
+use super::{Event, push_line, trail::AuditTrail, writer::UnwrittenError};
 
 #[async_trait]
 impl RetentionTrail for AuditTrail {
