@@ -1,16 +1,24 @@
 //! Admission of requests: limits on the size of their heads, on the number in progress (in total and per actor), and on the
-//! request rate of each actor.
+//! request rate of each actor; and read-only mode, with the actors that may switch it.
 //!
 //! [`refused_head`] runs before everything else. [`Admission`] runs after authentication, so that unauthenticated requests
-//! take no slot, and `/health` responds even if the server is busy.
+//! take no slot, and `/health` responds even if the server is busy. [`ServerMode::refusal`] runs last, before the handler.
 
-use std::{collections::HashMap, num::NonZeroU32, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    num::NonZeroU32,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use axum::{
     body::Body,
     extract::Request,
     http::{
-        HeaderMap, HeaderValue, StatusCode, Version,
+        HeaderMap, HeaderValue, Method, StatusCode, Version,
         header::{CONNECTION, HOST, TRANSFER_ENCODING},
         uri::Authority,
     },
@@ -23,13 +31,17 @@ use governor::{
     state::keyed::HashMapStateStore,
 };
 use http_body::Body as _;
-use keywright_core::{UseCaseError, permission::Actor, response_memory::ResponseReservation};
+use keywright_core::{
+    UseCaseError, authorization::Caller, permission::Actor, response_memory::ResponseReservation,
+};
+use metrics::{counter, describe_counter};
 use parking_lot::Mutex;
 
 use crate::{
+    Connection,
     request::OriginalTarget,
     response::{ApiError, Held, HeldBody},
-    telemetry::{ACTOR_RATE, ACTOR_REQUESTS, REQUESTS_IN_TOTAL, request_refused},
+    routes::interpolation::INTERPOLATE,
 };
 
 /// Limits on requests.
@@ -323,6 +335,131 @@ fn has_user(authority: &Authority) -> bool {
     authority.as_str().contains('@')
 }
 
+/// The server's mode, and the actors that may switch it.
+#[derive(Debug, Default)]
+pub struct ServerMode {
+    actors: HashSet<String>,
+    read_only: ReadOnlyMode,
+}
+
+impl ServerMode {
+    /// Creates a mode that accepts writes. Only `actors` may switch it.
+    pub fn new(actors: impl IntoIterator<Item = String>) -> Self {
+        Self {
+            actors: actors.into_iter().collect(),
+            read_only: ReadOnlyMode::default(),
+        }
+    }
+
+    /// Returns the state of read-only mode. Clone it to pause background work in this mode.
+    pub fn read_only(&self) -> &ReadOnlyMode {
+        &self.read_only
+    }
+
+    /// Returns the reason to refuse a request, if any. At `/management`, callers that may not manage the server are refused.
+    /// In read-only mode, all requests are refused unless [`is_available_read_only`] accepts them.
+    pub(crate) fn refusal(
+        &self,
+        method: &Method,
+        route: &str,
+        caller: Option<&Caller>,
+        connection: Option<&Connection>,
+    ) -> Option<ApiError> {
+        if route == MANAGEMENT
+            && let Some(refusal) = self.management_refusal(method, caller, connection)
+        {
+            return Some(ApiError::new(StatusCode::FORBIDDEN, refusal));
+        }
+        let is_refused = self.read_only.is_on() && !is_available_read_only(method, route);
+        is_refused.then(ApiError::read_only)
+    }
+
+    /// Returns the response for a method that a path does not support: status 404 without a body.
+    ///
+    /// OPTIONS in read-only mode is an exception: it gets status 503 at each path, as in CredHub.
+    pub(crate) fn no_such_method(&self, method: &Method) -> Response {
+        if *method == Method::OPTIONS && self.read_only.is_on() {
+            return ApiError::read_only().into_response();
+        }
+        StatusCode::NOT_FOUND.into_response()
+    }
+
+    /// Returns the reason to refuse a request to `/management`, if any. The configured actors may read and switch the mode.
+    /// Other callers may only read it, from the server's own machine.
+    fn management_refusal(
+        &self,
+        method: &Method,
+        caller: Option<&Caller>,
+        connection: Option<&Connection>,
+    ) -> Option<&'static str> {
+        if caller.is_some_and(|caller| self.actors.contains(caller.actor().as_str())) {
+            return None;
+        }
+        if !method.is_safe() {
+            return Some(
+                "the caller may not switch read-only mode: its actor is not in management.actors of the server's configuration",
+            );
+        }
+        (!connection.is_some_and(is_local)).then_some(
+            "the caller may not query read-only mode from another machine: its actor is not in management.actors of the server's configuration",
+        )
+    }
+}
+
+/// Whether the server refuses requests that could write. The mode applies to this process only, and is off at start-up.
+/// Clones share the mode.
+#[derive(Clone, Debug, Default)]
+pub struct ReadOnlyMode(Arc<AtomicBool>);
+
+impl ReadOnlyMode {
+    /// Returns whether the mode is on.
+    pub fn is_on(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    /// Switches the mode on or off. Writes in progress are completed.
+    pub(crate) fn switch(&self, is_on: bool) {
+        self.0.store(is_on, Ordering::SeqCst);
+    }
+}
+
+pub(crate) const MANAGEMENT: &str = "/management";
+
+/// Returns whether a request is also handled in read-only mode. Interpolation only reads, although its method is POST.
+fn is_available_read_only(method: &Method, route: &str) -> bool {
+    method == Method::GET || (method == Method::POST && [MANAGEMENT, INTERPOLATE].contains(&route))
+}
+
+/// Returns whether both ends of a connection have the same address, so the client is on the same machine.
+fn is_local(connection: &Connection) -> bool {
+    connection.peer.ip().to_canonical() == connection.local.ip().to_canonical()
+}
+
+/// Registers the description of the metric of requests that exceed a limit.
+pub(crate) fn describe_metrics() {
+    describe_counter!(
+        REQUESTS_REFUSED,
+        "Authenticated requests that exceeded a limit, by reason."
+    );
+    for reason in [ACTOR_REQUESTS, ACTOR_RATE, REQUESTS_IN_TOTAL] {
+        counter!(REQUESTS_REFUSED, "reason" => reason).increment(0);
+    }
+}
+
+/// Counts an authenticated request that is refused before it is handled.
+fn request_refused(reason: &'static str) {
+    counter!(REQUESTS_REFUSED, "reason" => reason).increment(1);
+}
+
+/// The actor has reached its limit of requests in progress.
+const ACTOR_REQUESTS: &str = "actor_requests";
+/// The actor exceeds its request rate.
+const ACTOR_RATE: &str = "actor_rate";
+/// The server has reached its limit of requests in progress.
+const REQUESTS_IN_TOTAL: &str = "requests";
+
+const REQUESTS_REFUSED: &str = "keywright_http_requests_refused_total";
+
 /// One in this many slots is reserved for actors with few requests in progress, so that busy actors can't occupy all slots.
 const RESERVED_DIVISOR: usize = 8;
 
@@ -411,5 +548,26 @@ mod tests {
         assert_eq!(rates.count("three"), Err(REFILL_TIME));
         rates.evict();
         assert!(rates.count("one").is_err());
+    }
+
+    #[test]
+    fn a_connection_is_local_if_both_ends_have_the_same_address() {
+        for (peer, local, is_expected_local) in [
+            ("127.0.0.1:50000", "127.0.0.1:8844", true),
+            ("10.0.0.1:50000", "10.0.0.1:8844", true),
+            ("[::1]:50000", "[::1]:8844", true),
+            ("[::ffff:10.0.0.1]:50000", "10.0.0.1:8844", true),
+            ("127.0.0.2:50000", "127.0.0.1:8844", false),
+            ("127.0.0.1:8844", "10.0.0.1:8844", false),
+            ("10.0.0.2:50000", "10.0.0.1:8844", false),
+            ("[::1]:50000", "127.0.0.1:8844", false),
+        ] {
+            let connection = Connection {
+                peer: peer.parse().unwrap(),
+                local: local.parse().unwrap(),
+                client_certificate: None,
+            };
+            assert_eq!(is_local(&connection), is_expected_local, "{peer} {local}");
+        }
     }
 }

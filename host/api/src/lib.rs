@@ -11,8 +11,7 @@
 //! - [`authentication`] authenticates callers; [`development_identity`] is an identity provider for development;
 //! - [`UserInterface`] is a user interface for browsers, whose requests pass through the same pipeline;
 //! - [`audit`] records which caller accessed which resource;
-//! - `routes/management.rs` is read-only mode, and `admission.rs` limits requests;
-//! - `telemetry.rs` logs each request and records metrics.
+//! - `admission.rs` limits requests, and refuses writes in read-only mode.
 //!
 //! To add an endpoint, write its file, and add its route to the list in `router.rs`. If the endpoint maps a failure to a
 //! different status than other endpoints, add a variant to `response::Endpoint`. Tests require a request to each route.
@@ -29,9 +28,8 @@ mod response;
 mod route;
 mod router;
 mod routes;
-mod telemetry;
 
-pub use admission::RequestLimits;
+pub use admission::{ReadOnlyMode, RequestLimits, ServerMode};
 /// The type that [`management_router`] returns: a service that each connection clones.
 pub use axum::Router;
 /// The response of the service.
@@ -39,12 +37,11 @@ pub use axum::response::Response;
 pub use interface::{
     InterfaceAccess, InterfaceRoute, RefusedRequest, UserInterface, status_and_message,
 };
-pub use pipeline::{Api, Connection, Information, Limits, Pipeline, client_network};
-pub use response::{FRAME_BYTES_MAX, Held, HeldBody, error_chain};
-pub use route::{Access, BoundHandler, Route};
-pub use router::{management_router, routes};
-pub use routes::{
-    health::HealthCheck,
-    management::{ReadOnlyMode, ServerMode},
+pub use pipeline::{
+    ACCESS_LOG, Api, Connection, Information, Limits, Pipeline, client_network, describe_metrics,
+    management_router,
 };
-pub use telemetry::{ACCESS_LOG, REQUEST_DURATION, describe_metrics};
+pub use response::{FRAME_BYTES_MAX, Held, HeldBody, error_chain};
+pub use route::{Access, BoundHandler, REQUEST_DURATION, Route};
+pub use router::routes;
+pub use routes::health::HealthCheck;

@@ -1,46 +1,55 @@
-//! The services behind the HTTP API, and the handling of requests, from the head to the response.
+//! The services behind the HTTP API, the handling of requests from the head to the response, and the service for monitoring.
 
 use std::{
     convert::identity,
     net::{IpAddr, Ipv6Addr, SocketAddr},
+    panic::AssertUnwindSafe,
     pin::pin,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use axum::{
+    Router,
     body::{Body, Bytes, HttpBody},
     extract::Request,
     http::{
         HeaderMap, HeaderName, HeaderValue, Method, StatusCode,
         header::{
-            ALLOW, CACHE_CONTROL, CONTENT_LENGTH, PRAGMA, SERVER, STRICT_TRANSPORT_SECURITY,
-            X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+            ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, PRAGMA, SERVER,
+            STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
         },
     },
+    middleware::{Next, from_fn},
     response::{IntoResponse, Response},
+    routing::get,
 };
 use futures_util::FutureExt;
 use keywright_core::{
-    authorization::Caller, certificate::ClientCertificateFacts, credential::Credentials,
-    encryption_key::EncryptionKeys, interpolation::Interpolation, log,
-    permission_management::Permissions, response_memory::ResponseMemory,
+    authorization::Caller,
+    certificate::ClientCertificateFacts,
+    credential::Credentials,
+    encryption_key::EncryptionKeys,
+    interpolation::Interpolation,
+    log::{self, duration_ms},
+    permission_management::Permissions,
+    response_memory::ResponseMemory,
 };
+use metrics::{Gauge, describe_gauge, gauge};
 use uuid::Uuid;
 
 use crate::{
-    RefusedRequest, ServerMode, UserInterface,
-    admission::{Admission, Admitted, RequestLimits, refused_head},
+    RefusedRequest, UserInterface,
+    admission::{self, Admission, Admitted, RequestLimits, ServerMode, refused_head},
     audit::{AuditTrail, AuditedRequest},
-    authentication::{TokenVerifier, authenticate},
+    authentication::{self, TokenVerifier, authenticate},
     development_identity::DevelopmentIdentity,
     interface::{authorize, with_page},
     request::with_normal_path,
     response::ApiError,
-    route::{RequestContext, RouteTable},
+    route::{self, RequestContext, RouteTable, known_method},
     router::{no_such_path, route_table},
     routes::health::HealthCheck,
-    telemetry::{RequestsInProgress, known_method, log_response, or_panicked},
 };
 
 /// The services behind the HTTP API.
@@ -369,6 +378,107 @@ const EVERY_RESPONSE: [(HeaderName, &str); 6] = [
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (X_FRAME_OPTIONS, "DENY"),
 ];
+
+struct RequestsInProgress(Gauge);
+
+/// Counts as a request in progress until dropped.
+struct RequestInProgress<'a>(&'a Gauge);
+
+impl RequestsInProgress {
+    fn new() -> Self {
+        Self(gauge!(REQUESTS_IN_PROGRESS))
+    }
+
+    fn begin(&self) -> RequestInProgress<'_> {
+        self.0.increment(1);
+        RequestInProgress(&self.0)
+    }
+}
+
+impl Drop for RequestInProgress<'_> {
+    fn drop(&mut self) {
+        self.0.decrement(1);
+    }
+}
+
+/// Logs the response to a request. The line contains the route instead of the path and query, because those contain names of
+/// credentials. Unknown methods have the label `other`, because methods can have any length.
+fn log_response(
+    id: &str,
+    caller: Option<&Caller>,
+    method: &'static str,
+    route: Option<&str>,
+    status: StatusCode,
+    duration: Duration,
+) {
+    tracing::info!(
+        target: ACCESS_LOG,
+        {
+            request_id = id,
+            actor = caller.map(|caller| caller.actor().as_str()),
+            http.method = method,
+            http.route = route.unwrap_or("unknown"),
+            http.status = status.as_u16(),
+            duration_ms = duration_ms(duration),
+        },
+        "responded"
+    );
+}
+
+/// Returns the response of a handler, or a failure if the handler panics.
+async fn or_panicked(responding: impl Future<Output = Response>) -> Response {
+    let responding = AssertUnwindSafe(responding).catch_unwind();
+    responding.await.unwrap_or_else(|_payload| panicked())
+}
+
+/// Returns the response for a handler that panicked. The panic message is not logged here, because it could contain
+/// any data.
+fn panicked() -> Response {
+    tracing::error!("a handler panicked");
+    ApiError::new(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "the server could not handle the request",
+    )
+    .into_response()
+}
+
+/// The target of the access log, which has one line per request.
+pub const ACCESS_LOG: &str = "keywright_api::access";
+
+/// Registers the descriptions of the metrics of requests.
+pub fn describe_metrics() {
+    describe_gauge!(REQUESTS_IN_PROGRESS, "Requests in progress.");
+    route::describe_metrics();
+    admission::describe_metrics();
+    authentication::describe_metrics();
+}
+
+const REQUESTS_IN_PROGRESS: &str = "keywright_http_requests_in_progress";
+
+/// Returns the service of the management address: health and metrics. It does not authenticate callers, so its responses
+/// contain no data of any user. `metrics` returns all current metrics in the Prometheus text format, version 0.0.4.
+pub fn management_router<M>(
+    health: Arc<HealthCheck>,
+    metrics: impl Fn() -> M + Clone + Send + Sync + 'static,
+) -> Router
+where
+    M: Future<Output = String> + Send,
+{
+    Router::new()
+        .route("/health", get(async move || health.response().await))
+        .route(
+            "/metrics",
+            get(async move || ([(CONTENT_TYPE, MEDIA_TYPE)], metrics().await)),
+        )
+        .fallback(async || no_such_path())
+        .method_not_allowed_fallback(async || StatusCode::NOT_FOUND)
+        .layer(from_fn(async |request, next: Next| {
+            or_panicked(next.run(request)).await
+        }))
+}
+
+/// The media type of the Prometheus text format.
+const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 #[cfg(test)]
 mod tests {

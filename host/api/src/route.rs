@@ -1,19 +1,28 @@
-//! Defines routes and the access that each requires, and finds the route of a request.
+//! Defines routes and the access that each requires, finds the route of a request, and counts its responses.
+//!
+//! Callers can't add values of labels: they are mounted routes, known methods and statuses.
 
-use std::{convert::Infallible, net::IpAddr, pin::Pin, sync::Arc};
+use std::{
+    convert::Infallible,
+    net::IpAddr,
+    pin::Pin,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use axum::{
     extract::{FromRequestParts, Request},
     handler::Handler,
-    http::{HeaderValue, Method, request::Parts},
+    http::{HeaderValue, Method, StatusCode, request::Parts},
     response::Response,
 };
 use keywright_core::{authorization::Caller, permission::Operation};
+use metrics::{Counter, Histogram, counter, describe_counter, describe_histogram, histogram};
+use parking_lot::RwLock;
 use uuid::Uuid;
 
 use crate::{
     Api, Connection, authentication::TokenError, description::Description, response::ApiError,
-    telemetry::RouteMeasurements,
 };
 
 /// One method on one path, with its handler, required access and description.
@@ -266,6 +275,95 @@ fn segments(pattern: &str, path: &str) -> Option<PathSegments> {
 /// The last segment of a pattern that matches one or more segments.
 const REST: &str = "{*}";
 
+/// The metrics of one path. A series is created by its first request; later requests don't look up labels again.
+pub(crate) struct RouteMeasurements {
+    route: String,
+    methods: [MethodMeasurements; METHODS.len()],
+}
+
+#[derive(Default)]
+struct MethodMeasurements {
+    duration: OnceLock<Histogram>,
+    responses: RwLock<Vec<(StatusCode, Counter)>>,
+}
+
+impl RouteMeasurements {
+    /// Creates the metrics of a mounted path, or of all unknown paths if `route` is `None`.
+    pub(crate) fn new(route: Option<&str>) -> Self {
+        Self {
+            route: route.unwrap_or(UNMATCHED).to_owned(),
+            methods: <[_; METHODS.len()]>::default(),
+        }
+    }
+
+    /// Counts a response. A request is not counted if its client disconnects before the response.
+    pub(crate) fn responded(&self, method: &'static str, status: StatusCode, duration: Duration) {
+        let index = METHODS.iter().position(|known| *known == method);
+        let Some(measurements) = index.and_then(|index| self.methods.get(index)) else {
+            return;
+        };
+        measurements
+            .duration
+            .get_or_init(
+                || histogram!(REQUEST_DURATION, "route" => self.route.clone(), "method" => method),
+            )
+            .record(duration);
+        measurements.count(status, || {
+            let status = status.as_str().to_owned();
+            counter!(REQUESTS, "route" => self.route.clone(), "method" => method, "status" => status)
+        });
+    }
+}
+
+impl MethodMeasurements {
+    fn count(&self, status: StatusCode, counter: impl FnOnce() -> Counter) {
+        let responses = self.responses.read();
+        if let Some((_, counter)) = responses.iter().find(|(known, _)| *known == status) {
+            counter.increment(1);
+            return;
+        }
+        drop(responses);
+        let counter = counter();
+        counter.increment(1);
+        // If two threads add the same status, both entries are the same counter.
+        self.responses.write().push((status, counter));
+    }
+}
+
+/// The route label of requests for unknown paths.
+const UNMATCHED: &str = "unmatched";
+
+/// Returns the name of a known method, or one label for all others: callers can invent any number of methods.
+pub(crate) fn known_method(method: &Method) -> &'static str {
+    let mut known = METHODS.into_iter();
+    known
+        .find(|known| *known == method.as_str())
+        .unwrap_or(OTHER)
+}
+
+const METHODS: [&str; 8] = [
+    "GET", "PUT", "POST", "DELETE", "PATCH", "HEAD", "OPTIONS", OTHER,
+];
+
+const OTHER: &str = "other";
+
+/// Registers the descriptions of the metrics of responses.
+pub(crate) fn describe_metrics() {
+    describe_counter!(
+        REQUESTS,
+        "Requests with a response, by route, method and status."
+    );
+    describe_histogram!(
+        REQUEST_DURATION,
+        "Time until the response started, by route and method, in seconds."
+    );
+}
+
+/// The metric of the time until the response to a request starts.
+pub const REQUEST_DURATION: &str = "keywright_http_request_duration_seconds";
+
+const REQUESTS: &str = "keywright_http_requests_total";
+
 /// The variable segments of a request's path, stored in its extensions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PathSegments(Vec<String>);
@@ -319,8 +417,6 @@ impl FromRequestParts<Arc<Api>> for Call {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::StatusCode;
-
     use super::*;
 
     fn table(paths: &[&str]) -> RouteTable {
@@ -372,6 +468,19 @@ mod tests {
             let found = table.find(path);
             let found = found.map(|(known, segments)| (known.path.as_str(), segments));
             assert_eq!(found, expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn unknown_methods_have_the_label_other() {
+        for (method, name) in [
+            ("GET", "GET"),
+            ("OPTIONS", "OPTIONS"),
+            ("get", "other"),
+            ("TRACE", "other"),
+            ("X".repeat(1_000).as_str(), "other"),
+        ] {
+            assert_eq!(known_method(&method.parse().unwrap()), name);
         }
     }
 }

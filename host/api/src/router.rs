@@ -1,13 +1,8 @@
-//! The routes of the service, and the routes for monitoring.
+//! The list of all routes.
 
 use std::sync::Arc;
 
-use axum::{
-    Router,
-    http::{StatusCode, header::CONTENT_TYPE},
-    middleware::{Next, from_fn},
-    routing::get,
-};
+use axum::http::StatusCode;
 
 use crate::{
     Api, InterfaceRoute,
@@ -15,11 +10,9 @@ use crate::{
     response::ApiError,
     route::{Route, RouteTable},
     routes::{
-        certificates, credentials,
-        health::{self, HealthCheck},
-        interpolation, management, operations, permissions, types,
+        certificates, credentials, health, interpolation, management, operations, permissions,
+        types,
     },
-    telemetry::or_panicked,
 };
 
 /// Returns all routes of the service, except the development identity provider's. A test calls each route without any
@@ -83,28 +76,3 @@ pub(crate) fn route_table(api: &Arc<Api>) -> RouteTable {
 pub(crate) fn no_such_path() -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, "unknown path")
 }
-
-/// Returns the service of the management address: health and metrics. It does not authenticate callers, so its responses
-/// contain no data of any user. `metrics` returns all current metrics in the Prometheus text format, version 0.0.4.
-pub fn management_router<M>(
-    health: Arc<HealthCheck>,
-    metrics: impl Fn() -> M + Clone + Send + Sync + 'static,
-) -> Router
-where
-    M: Future<Output = String> + Send,
-{
-    Router::new()
-        .route("/health", get(async move || health.response().await))
-        .route(
-            "/metrics",
-            get(async move || ([(CONTENT_TYPE, MEDIA_TYPE)], metrics().await)),
-        )
-        .fallback(async || no_such_path())
-        .method_not_allowed_fallback(async || StatusCode::NOT_FOUND)
-        .layer(from_fn(async |request, next: Next| {
-            or_panicked(next.run(request)).await
-        }))
-}
-
-/// The media type of the Prometheus text format.
-const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -24,6 +24,7 @@ use keywright_core::{
     ports::Clock,
     response_memory::ResponseReservation,
 };
+use metrics::{counter, describe_counter};
 use strum::IntoStaticStr;
 use uuid::Uuid;
 
@@ -39,7 +40,7 @@ pub use token::{
 pub(crate) use keys::VerificationKey;
 pub(crate) use token::TokenError;
 
-use crate::{Api, Connection, response::ApiError, telemetry::authentication_failed};
+use crate::{Api, Connection, response::ApiError};
 use keys::{TrustedKeys, token_digest};
 use provider::ProviderKeys;
 use token::{Identity, SignedToken};
@@ -374,6 +375,21 @@ impl TokenError {
         }
     }
 }
+
+/// Registers the description of the metric of failed authentications.
+pub(crate) fn describe_metrics() {
+    describe_counter!(
+        AUTHENTICATION_FAILURES,
+        "Requests that failed authentication, by mechanism and reason."
+    );
+}
+
+/// Counts a request that failed authentication.
+fn authentication_failed(mechanism: &'static str, reason: &'static str) {
+    counter!(AUTHENTICATION_FAILURES, "mechanism" => mechanism, "reason" => reason).increment(1);
+}
+
+const AUTHENTICATION_FAILURES: &str = "keywright_authentication_failures_total";
 
 /// An `x` is a hexadecimal digit in lower case; other characters are literal.
 const UUID_FORM: &[u8; 36] = b"xxxxxxxx-xxxx-4xxx-xxxx-xxxxxxxxxxxx";

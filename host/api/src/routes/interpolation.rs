@@ -41,4 +41,4 @@ async fn handler(Call { api, caller }: Call, request: Request) -> Result<Respons
     Ok(json(StatusCode::OK, interpolated))
 }
 
-pub(super) const INTERPOLATE: &str = "/api/v1/interpolate";
+pub(crate) const INTERPOLATE: &str = "/api/v1/interpolate";
