@@ -15,7 +15,6 @@ mod console;
 mod development;
 mod keys;
 mod listener;
-mod listening;
 mod management;
 mod measurements;
 mod plugin_cache;

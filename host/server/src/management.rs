@@ -31,7 +31,7 @@ use tokio::{
 };
 
 use crate::{
-    listening::{BoundAddresses, Listeners},
+    listener::{BoundAddresses, Listeners},
     started::StartupError,
 };
 
