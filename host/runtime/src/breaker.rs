@@ -13,7 +13,7 @@ use keywright_core::{
 };
 use parking_lot::Mutex;
 
-use crate::{call::Plugin, measure};
+use crate::call::{CIRCUIT_OPEN, Plugin, not_called};
 
 /// The minimum number of actors with faults before the circuit opens for all. A single actor can therefore disable a plugin
 /// only for itself.
@@ -336,11 +336,7 @@ impl Attempt {
     fn check(&self, plugin: &Plugin) -> Result<(), PluginCallError> {
         match self.breaker.open_for(&self.call, Instant::now()) {
             Some(retry_after) => {
-                measure::not_called(
-                    &plugin.identity.name,
-                    self.call.function,
-                    measure::CIRCUIT_OPEN,
-                );
+                not_called(&plugin.identity.name, self.call.function, CIRCUIT_OPEN);
                 Err(PluginCallError::CircuitOpen {
                     plugin: plugin.identity.name.clone(),
                     retry_after,

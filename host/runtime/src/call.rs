@@ -1,7 +1,10 @@
-//! Calls of guests: instantiation, limits, and the mapping of errors to faults.
+//! Calls of guests: instantiation, limits, the mapping of errors to faults, metrics, and the peak usage of a plugin's limits.
 
 use std::{
-    sync::Arc,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -11,6 +14,7 @@ use keywright_core::{
     ports::{CertificateIssuer, PluginCallError, PluginFaultError},
     text::for_log,
 };
+use metrics::{Counter, Histogram, counter, describe_counter, describe_histogram, histogram};
 use rustix::time::{ClockId, clock_gettime};
 use wasmtime::{
     PoolConcurrencyLimitError, Store, Trap, UpdateDeadline,
@@ -26,7 +30,6 @@ use crate::{
     },
     lane::NotRun,
     load_error::PluginRefusedError,
-    measure::{self, CallMeasurements, Usage},
     schema::SettingsSchema,
 };
 
@@ -224,19 +227,15 @@ impl Plugin {
     pub(crate) fn not_run(&self, function: &'static str, not_run: NotRun) -> PluginCallError {
         let (reason, failure) = match not_run {
             NotRun::ActorQueueFull { retry_after } => (
-                measure::ACTOR_QUEUE_FULL,
+                ACTOR_QUEUE_FULL,
                 PluginCallError::ActorQueueFull { retry_after },
             ),
-            NotRun::Panicked => (
-                measure::HOST_PANICKED,
-                self.faulted(PluginFaultError::Trapped),
-            ),
-            NotRun::QueueFull { retry_after } => (
-                measure::QUEUE_FULL,
-                PluginCallError::QueueFull { retry_after },
-            ),
+            NotRun::Panicked => (HOST_PANICKED, self.faulted(PluginFaultError::Trapped)),
+            NotRun::QueueFull { retry_after } => {
+                (QUEUE_FULL, PluginCallError::QueueFull { retry_after })
+            }
         };
-        measure::not_called(&self.identity.name, function, reason);
+        not_called(&self.identity.name, function, reason);
         failure
     }
 
@@ -336,6 +335,187 @@ fn copied_too_much(cause: &wasmtime::Error) -> bool {
         .to_string()
         .contains("fuel allocated for hostcalls")
 }
+
+/// The metrics of a plugin's calls. A series is created by its first call; later successful calls don't look up labels again.
+#[derive(Default)]
+pub(crate) struct CallMeasurements {
+    /// In the order of [`FUNCTIONS`].
+    functions: [FunctionMeasurements; FUNCTIONS.len()],
+    calls: AtomicU64,
+    faults: AtomicU64,
+}
+
+#[derive(Default)]
+struct FunctionMeasurements {
+    duration: OnceLock<Histogram>,
+    successes: OnceLock<Counter>,
+}
+
+impl CallMeasurements {
+    /// Makes a call and records its duration and outcome.
+    pub(crate) fn measured<T>(
+        &self,
+        plugin: &str,
+        function: &'static str,
+        call: impl FnOnce() -> Result<T, PluginCallError>,
+    ) -> Result<T, PluginCallError> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let begun = Instant::now();
+        let outcome = call();
+        let position = FUNCTIONS.iter().position(|known| *known == function);
+        let Some(series) = position.and_then(|position| self.functions.get(position)) else {
+            return outcome;
+        };
+        series
+            .duration
+            .get_or_init(
+                || histogram!(CALL_DURATION, "plugin" => plugin.to_owned(), "function" => function),
+            )
+            .record(begun.elapsed());
+        match &outcome {
+            Ok(_) => series
+                .successes
+                .get_or_init(|| calls(plugin, function, "ok"))
+                .increment(1),
+            Err(failure) => calls(plugin, function, outcome_of(failure)).increment(1),
+        }
+        outcome
+    }
+
+    /// Counts a call in which the plugin failed.
+    pub(crate) fn faulted(&self) {
+        self.faults.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the numbers of calls and of faults so far.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        (read(&self.calls), read(&self.faults))
+    }
+}
+
+/// The measured functions of plugins.
+const FUNCTIONS: [&str; 6] = [
+    "accept",
+    "expires",
+    "find-references",
+    "generate",
+    "normalize",
+    "recover",
+];
+
+/// Counts a call that the host did not make, with the reason as its outcome.
+pub(crate) fn not_called(plugin: &str, function: &'static str, reason: &'static str) {
+    calls(plugin, function, reason).increment(1);
+}
+
+/// The outcome of a call that was refused because the actor has too many waiting calls.
+const ACTOR_QUEUE_FULL: &str = "actor_queue_full";
+/// The outcome of a call that was refused because the circuit breaker is open.
+pub(crate) const CIRCUIT_OPEN: &str = "disabled";
+/// The outcome of a call that panicked in the host.
+const HOST_PANICKED: &str = "host_panicked";
+/// The outcome of a call that was refused because the lane has too many waiting calls.
+const QUEUE_FULL: &str = "queue_full";
+
+fn calls(plugin: &str, function: &'static str, outcome: &'static str) -> Counter {
+    counter!(CALLS, "plugin" => plugin.to_owned(), "function" => function, "outcome" => outcome)
+}
+
+fn outcome_of(failure: &PluginCallError) -> &'static str {
+    match failure {
+        PluginCallError::DocumentRefused(_)
+        | PluginCallError::ParametersRefused(_)
+        | PluginCallError::ValueFieldUnknown(_)
+        | PluginCallError::ValueRefused(_) => "refused",
+        PluginCallError::ActorQueueFull { .. } => ACTOR_QUEUE_FULL,
+        PluginCallError::QueueFull { .. } => QUEUE_FULL,
+        PluginCallError::CircuitOpen { .. } => CIRCUIT_OPEN,
+        PluginCallError::Faulted { fault, .. } => match fault {
+            PluginFaultError::InputTooLarge(_) => "input_too_large",
+            PluginFaultError::MemoryExceeded(_) => "memory_exceeded",
+            PluginFaultError::Misconfigured => "misconfigured",
+            PluginFaultError::NotInstantiated => "not_instantiated",
+            PluginFaultError::OutputMalformed => "output_malformed",
+            PluginFaultError::OutputTooLarge(_) => "output_too_large",
+            PluginFaultError::Reported => "reported",
+            PluginFaultError::StackExhausted => "stack_exhausted",
+            PluginFaultError::TimedOut(_) => "timed_out",
+            PluginFaultError::Trapped => "trapped",
+        },
+    }
+}
+
+/// The peak usage of all calls of a plugin so far.
+#[derive(Debug, Default)]
+pub(crate) struct Usage {
+    memory_bytes: AtomicU64,
+    input_bytes: AtomicU64,
+    output_bytes: AtomicU64,
+    processor_ns: AtomicU64,
+}
+
+/// A snapshot of [`Usage`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PeakUsage {
+    /// The total size of an instance's linear memories.
+    pub(crate) memory_bytes: u64,
+    /// The input, including settings.
+    pub(crate) input_bytes: u64,
+    pub(crate) output_bytes: u64,
+    pub(crate) processor_time: Duration,
+}
+
+impl Usage {
+    /// Records the input, memory and processor time of a call.
+    pub(crate) fn called(&self, input_bytes: usize, memory_bytes: u64, processor_time: Duration) {
+        raise(&self.input_bytes, number(input_bytes));
+        raise(&self.memory_bytes, memory_bytes);
+        let processor_ns = u64::try_from(processor_time.as_nanos());
+        raise(&self.processor_ns, processor_ns.unwrap_or(u64::MAX));
+    }
+
+    /// Records the output of a call.
+    pub(crate) fn returned(&self, output_bytes: usize) {
+        raise(&self.output_bytes, number(output_bytes));
+    }
+
+    /// Returns the peaks so far.
+    pub(crate) fn peaks(&self) -> PeakUsage {
+        let read = |peak: &AtomicU64| peak.load(Ordering::Relaxed);
+        PeakUsage {
+            memory_bytes: read(&self.memory_bytes),
+            input_bytes: read(&self.input_bytes),
+            output_bytes: read(&self.output_bytes),
+            processor_time: Duration::from_nanos(read(&self.processor_ns)),
+        }
+    }
+}
+
+fn raise(peak: &AtomicU64, used: u64) {
+    peak.fetch_max(used, Ordering::Relaxed);
+}
+
+fn number(bytes: usize) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+/// Registers the descriptions of the metrics of calls.
+pub(crate) fn describe_metrics() {
+    describe_counter!(
+        CALLS,
+        "Plugin calls, by configured plugin name, function and outcome."
+    );
+    describe_histogram!(
+        CALL_DURATION,
+        "Duration of plugin calls on their threads, by plugin and function, in seconds."
+    );
+}
+
+/// The duration of a plugin call on its thread, including the host's checks.
+pub const CALL_DURATION: &str = "keywright_plugin_call_duration_seconds";
+
+const CALLS: &str = "keywright_plugin_calls_total";
 
 #[cfg(test)]
 mod tests {

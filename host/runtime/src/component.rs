@@ -17,13 +17,12 @@ use serde_json::Value;
 use wasmtime::{Engine, component::Component};
 
 use crate::{
-    call::Plugin,
+    call::{CallMeasurements, Plugin, Usage},
     config::{ComponentSource, PluginConfig, RuntimeConfig},
     generator::DESCRIPTOR,
     host::RandomSource,
     interfaces::{BuiltFor, check_grants, exports_any, linker, versioned},
     load_error::{PluginLoadError, PluginRefusedError},
-    measure::{CallMeasurements, Usage},
     outline::Outline,
     resolver::RESOLVERS,
 };

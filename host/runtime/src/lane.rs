@@ -6,7 +6,7 @@ use std::{
     io,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicUsize, Ordering},
     },
     thread,
@@ -14,13 +14,11 @@ use std::{
 };
 
 use keywright_core::{log, permission::Actor};
+use metrics::{Histogram, describe_gauge, describe_histogram, gauge, histogram};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::{
-    engine::CALLING_THREAD_STACK_BYTES,
-    measure::{LaneOccupancy, QueueMeasurements},
-};
+use crate::engine::CALLING_THREAD_STACK_BYTES;
 
 /// The niceness of the generate lane's threads (POSIX `nice`), so that key generation does not delay read requests.
 const GENERATE_NICENESS: i32 = 10;
@@ -388,6 +386,78 @@ impl<J> Default for Jobs<J> {
         }
     }
 }
+
+/// The metric of the time that work waits for a thread of a lane.
+#[derive(Default)]
+struct QueueMeasurements(OnceLock<Histogram>);
+
+impl QueueMeasurements {
+    /// Records how long work waited.
+    fn waited(&self, lane: &'static str, duration: Duration) {
+        self.0
+            .get_or_init(|| histogram!(QUEUE_WAIT, "lane" => lane))
+            .record(duration);
+    }
+}
+
+/// The occupancy of a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneOccupancy {
+    /// The lane: `brief` for short calls, or `generate`.
+    pub lane: &'static str,
+    /// Its threads.
+    pub threads: usize,
+    /// The busy threads.
+    pub threads_busy: usize,
+    /// The waiting calls.
+    pub queue_length: usize,
+    /// The maximum number of waiting calls.
+    pub queue_length_max: usize,
+}
+
+impl LaneOccupancy {
+    /// Sets the gauges of the lane.
+    pub fn record(&self) {
+        for (name, number) in [
+            (LANE_THREADS, self.threads),
+            (LANE_THREADS_BUSY, self.threads_busy),
+            (LANE_QUEUE_LENGTH, self.queue_length),
+            (LANE_QUEUE_LENGTH_MAX, self.queue_length_max),
+        ] {
+            let number = u32::try_from(number).unwrap_or(u32::MAX);
+            gauge!(name, "lane" => self.lane).set(number);
+        }
+    }
+}
+
+/// Registers the descriptions of the metrics of lanes.
+pub(crate) fn describe_metrics() {
+    describe_histogram!(
+        QUEUE_WAIT,
+        "Time that plugin calls waited for a thread, by lane, in seconds."
+    );
+    describe_gauge!(LANE_THREADS, "Threads of each lane of plugin calls.");
+    describe_gauge!(
+        LANE_THREADS_BUSY,
+        "Busy threads of each lane of plugin calls."
+    );
+    describe_gauge!(
+        LANE_QUEUE_LENGTH,
+        "Plugin calls that wait for a thread, by lane."
+    );
+    describe_gauge!(
+        LANE_QUEUE_LENGTH_MAX,
+        "Maximum number of plugin calls that may wait for a thread, by lane; further calls are refused."
+    );
+}
+
+/// The time that a plugin call waited for a thread.
+pub const QUEUE_WAIT: &str = "keywright_plugin_queue_wait_seconds";
+
+const LANE_THREADS: &str = "keywright_plugin_lane_threads";
+const LANE_THREADS_BUSY: &str = "keywright_plugin_lane_threads_busy";
+const LANE_QUEUE_LENGTH: &str = "keywright_plugin_lane_queue_length";
+const LANE_QUEUE_LENGTH_MAX: &str = "keywright_plugin_lane_queue_length_max";
 
 #[cfg(test)]
 mod tests;

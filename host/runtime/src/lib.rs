@@ -31,13 +31,13 @@ mod interfaces;
 mod lane;
 mod load;
 mod load_error;
-mod measure;
 mod outline;
 mod plugin_under_test;
 mod resolver;
 mod schema;
 
 pub use cache::{CACHE_EXTENSIONS, CacheAccess, CacheKeys, broken_rule_of_private_folder};
+pub use call::CALL_DURATION;
 pub use compiler::{COMPILE_COMMAND, compile_component};
 pub use component::COMPONENT_BYTES_MAX;
 pub use config::{
@@ -46,9 +46,9 @@ pub use config::{
 pub use conformance::{EntropyError, EntropyReport, TestedComponents};
 pub use generator::TestInputs;
 pub use host::{NoteReader, RandomError, RandomSource, SystemRandom, TestIssuers};
-pub use load::{Plugins, Runtime};
+pub use lane::{LaneOccupancy, QUEUE_WAIT};
+pub use load::{Plugins, Runtime, describe_metrics};
 pub use load_error::{LoadError, PluginLoadError, PluginRefusedError};
-pub use measure::{CALL_DURATION, LaneOccupancy, QUEUE_WAIT, describe_metrics};
 pub use plugin_under_test::{
     Check, ComparedRequest, ConformanceReport, Difference, Effect, InspectedGenerator, Inspection,
     LimitUsed, Mismatch, Operation, Outcome, PluginCall, PluginTestError, PluginUnderTest,

@@ -17,22 +17,22 @@ use keywright_core::{
     permission::Actor,
     ports::{Generator, Generators, PluginState, PluginStates, Resolver, Resolvers},
 };
+use metrics::{describe_gauge, gauge};
 use parking_lot::RwLock;
 use wasmtime::Engine;
 
 use crate::{
     breaker::Breakers,
     cache::{self, Cache, CacheAccess, CacheKeys},
-    call::Plugin,
+    call::{self, Plugin},
     component::{Role, Uncompiled, credential_type, link, roles},
     config::{Compiler, Limits, RuntimeConfig, THREADS_PER_LANE_MAX},
     conformance::{Effort, RepeatableRandom, TestedComponents},
     engine::{CALLING_THREAD_STACK_BYTES, new_engine, start_ticking},
     generator::{GeneratorGuest, WasmGenerator, entropy_report},
     host::{RandomSource, TestIssuers},
-    lane::{Lanes, THREADS_RESERVED},
+    lane::{self, LaneOccupancy, Lanes, THREADS_RESERVED},
     load_error::{LoadError, PluginLoadError, PluginRefusedError},
-    measure::{self, LaneOccupancy},
     resolver::{ResolverGuest, WasmResolver},
 };
 
@@ -132,10 +132,28 @@ impl Runtime {
     pub(crate) fn record_conformance(&self) {
         for (credential_type, generator) in &self.generators {
             let conforms = generator.entropy_bits_min().is_some();
-            measure::entropy_conforms(credential_type.as_str(), conforms);
+            entropy_conforms(credential_type.as_str(), conforms);
         }
     }
 }
+
+/// Records whether an active generator passed the entropy test or derives its values.
+fn entropy_conforms(plugin: &str, conforms: bool) {
+    let conforms = if conforms { 1.0 } else { 0.0 };
+    gauge!(ENTROPY_CONFORMS, "plugin" => plugin.to_owned()).set(conforms);
+}
+
+/// Registers the descriptions of the metrics of plugins.
+pub fn describe_metrics() {
+    call::describe_metrics();
+    lane::describe_metrics();
+    describe_gauge!(
+        ENTROPY_CONFORMS,
+        "1 for each generator that passed the entropy test, 0 for each generator that derives its values."
+    );
+}
+
+const ENTROPY_CONFORMS: &str = "keywright_plugin_entropy_conforms";
 
 /// The active plugins. Each lookup returns the currently active plugin, which stays usable by its holder after a replacement.
 pub struct Plugins(RwLock<Arc<Runtime>>);

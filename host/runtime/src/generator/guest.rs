@@ -16,7 +16,7 @@ use super::{
     exports::{
         Description, EXPIRES, GenerateFunction, GeneratorExports, checked_lifetime, describe,
     },
-    inputs::{Derivation, InputParameters, PassedInput, input_bytes},
+    inputs::{Derivation, InputParameters, PassedInput},
 };
 use crate::{
     call::{GENERATE, Plugin},
@@ -109,7 +109,7 @@ impl GeneratorGuest {
 
     /// Returns the read-only parameters among these.
     pub(super) fn read_only(&self, parameters: Parameters) -> Parameters {
-        let names = self.description.parameters_schema.read_only();
+        let names = &self.description.parameters_schema.read_only;
         parameters.retain(|name| names.iter().any(|read_only| read_only == name))
     }
 
@@ -441,6 +441,23 @@ impl GeneratorGuest {
 fn generate_bytes(parameters: &str, inputs: &[Input]) -> usize {
     parameters.len() + input_bytes(inputs)
 }
+
+/// Returns the size of inputs as the guest gets them, in bytes.
+fn input_bytes(inputs: &[Input]) -> usize {
+    let sizes = inputs.iter().map(|input| {
+        let texts = [
+            input.pointer.as_str(),
+            input.name.as_str(),
+            input.credential_type.as_str(),
+            input.value.expose(),
+        ];
+        VERSION_ID_BYTES + texts.iter().map(|text| text.len()).sum::<usize>()
+    });
+    sizes.sum()
+}
+
+/// The size of a version's id as text, in bytes.
+const VERSION_ID_BYTES: usize = 36;
 
 /// Returns the compact form of a valid JSON text, with its numbers unchanged.
 fn compact(text: &Secret) -> Secret {

@@ -208,23 +208,6 @@ impl<'a> PassedInput<'a> {
     }
 }
 
-/// Returns the size of inputs as the guest gets them, in bytes.
-pub(super) fn input_bytes(inputs: &[Input]) -> usize {
-    let sizes = inputs.iter().map(|input| {
-        let texts = [
-            input.pointer.as_str(),
-            input.name.as_str(),
-            input.credential_type.as_str(),
-            input.value.expose(),
-        ];
-        VERSION_ID_BYTES + texts.iter().map(|text| text.len()).sum::<usize>()
-    });
-    sizes.sum()
-}
-
-/// The size of a version's id as text, in bytes.
-const VERSION_ID_BYTES: usize = 36;
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -164,7 +164,7 @@ impl Generator for WasmGenerator {
     }
 
     fn read_only_parameters(&self) -> &[String] {
-        self.guest.description.parameters_schema.read_only()
+        &self.guest.description.parameters_schema.read_only
     }
 
     fn known_parameters(&self, parameters: &Parameters) -> Parameters {

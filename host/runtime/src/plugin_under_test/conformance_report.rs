@@ -11,11 +11,11 @@ use super::{
     vectors::{Mismatch, Vector},
 };
 use crate::{
+    call::Usage,
     conformance::{Effort, EntropyReport, RepeatableRandom},
     generator::{GeneratorGuest, TestInputs, entropy_report},
     host::{RandomSource, SystemRandom, TestIssuers},
     load_error::PluginRefusedError,
-    measure::Usage,
     schema::Secrecy,
 };
 

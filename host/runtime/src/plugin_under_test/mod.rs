@@ -31,7 +31,7 @@ pub use vectors::{Mismatch, Vector, VectorsError};
 
 use crate::{
     cache::{self, Cache},
-    call::Plugin,
+    call::{Plugin, Usage},
     component::{CheckedComponent, Role, checked_digest, link},
     config::{Compiler, ComponentSource, Grant, Limits, PluginConfig},
     engine::CALLING_THREAD_STACK_BYTES,
@@ -40,7 +40,6 @@ use crate::{
     interfaces::{exports_any, grants_needed, named_versions},
     load::engine_for,
     load_error::{LoadError, PluginLoadError, PluginRefusedError},
-    measure::Usage,
     outline::Outline,
     resolver::{RESOLVERS, ResolverGuest},
 };

@@ -17,10 +17,10 @@ use serde_json::{Map, Value, json};
 
 use super::{PluginTestError, PluginUnderTest, on_calling_thread};
 use crate::{
+    call::Usage,
     conformance::{RepeatableRandom, Stream},
     generator::{GeneratorGuest, TestInputs},
     host::{RandomError, RandomSource, SystemRandom},
-    measure::Usage,
 };
 
 /// A call of a plugin, as a server makes it for a request.

@@ -11,9 +11,9 @@ use super::{
     run::{CallContext, PluginCall, SEED_PREFIX, TestRandom},
 };
 use crate::{
+    call::Usage,
     generator::{TestInputs, unlogged},
     load_error::PluginRefusedError,
-    measure::Usage,
 };
 
 /// A test vector.

@@ -24,7 +24,8 @@ pub(crate) struct ParametersSchema {
     /// The names of its properties, if it lists any.
     properties: Option<HashSet<String>>,
     defaults: Map<String, Value>,
-    read_only: Vec<String>,
+    /// The names of the parameters that the plugin sets itself.
+    pub(crate) read_only: Vec<String>,
     example: Map<String, Value>,
 }
 
@@ -116,11 +117,6 @@ impl ParametersSchema {
             Some(properties) => parameters.retain(|name| properties.contains(name)),
             None => parameters,
         }
-    }
-
-    /// Returns the names of the parameters that the plugin sets itself.
-    pub(crate) fn read_only(&self) -> &[String] {
-        &self.read_only
     }
 
     /// Returns whether `after` has no read-only parameter that `before` lacks.
@@ -394,7 +390,7 @@ mod tests {
 
     #[test]
     fn properties_marked_read_only_are_listed() {
-        assert_eq!(schema().read_only(), ["kept"]);
+        assert_eq!(schema().read_only, ["kept"]);
     }
 
     #[test]
