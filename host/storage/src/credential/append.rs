@@ -1,7 +1,11 @@
 //! Adding versions in one transaction that validates their preconditions: a single version, or versions of several
 //! credentials, alone or with another change.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    iter::once,
+    sync::{Arc, LazyLock},
+};
 
 use chrono::{DateTime, Utc};
 use keywright_core::{
@@ -14,11 +18,16 @@ use keywright_core::{
 };
 use uuid::Uuid;
 
-use super::{row, statements};
+use super::{
+    row::{self, NewColumn, new_columns},
+    statements,
+};
 use crate::{
     connections::{Ended, Engine, Transaction, Writer},
     error::{TRANSITIONAL_VERSION, is_refused, sequence_behind},
-    statement::{Row, built_statement, column, statement},
+    statement::{
+        Row, Statement, StatementOfMany, built_statement, column, placeholders, statement,
+    },
 };
 
 /// A version to add, and the preconditions for adding it.
@@ -149,10 +158,8 @@ async fn find_credential(
     condition: AppendCondition,
 ) -> Result<Option<CredentialRow>, RepositoryError> {
     let sql = match condition {
-        AppendCondition::NewestIs(_) => statements::CREDENTIAL_AND_NEWEST_VERSION,
-        AppendCondition::Always | AppendCondition::CredentialIs(_) => {
-            statements::CREDENTIAL_BY_NAME
-        }
+        AppendCondition::NewestIs(_) => CREDENTIAL_AND_NEWEST_VERSION,
+        AppendCondition::Always | AppendCondition::CredentialIs(_) => CREDENTIAL_BY_NAME,
     };
     let query = statement(sql).bind(name.lookup().folded());
     let row = transaction.fetch_optional(query).await?;
@@ -173,7 +180,7 @@ async fn insert_credential(
     id: Uuid,
     version: &NewVersion,
 ) -> Result<CredentialRow, RepositoryError> {
-    let query = statement(statements::INSERT_CREDENTIAL)
+    let query = statement(INSERT_CREDENTIAL)
         .bind(id)
         .bind(version.name.as_str())
         .bind(version.name.lookup().folded())
@@ -200,7 +207,7 @@ async fn insert_version(
     let inserted = match transaction.engine() {
         Engine::Postgres => {
             let versions = [(credential_sequence, version)];
-            let query = statements::postgres_add_versions(&versions, true);
+            let query = postgres_add_versions(&versions, true);
             // Fetches all rows, so that the statement runs to its end.
             transaction.fetch_all(query).await.and_then(|rows| {
                 let added = rows.first().ok_or_else(sequence_behind)?;
@@ -208,7 +215,7 @@ async fn insert_version(
             })
         }
         Engine::Sqlite => {
-            let query = statements::sqlite_add_version(credential_sequence, version);
+            let query = sqlite_add_version(credential_sequence, version);
             transaction.insert_on_sqlite(&query)
         }
     };
@@ -219,7 +226,7 @@ async fn insert_version(
         inserted => inserted?,
     };
     if transaction.engine() == Engine::Sqlite {
-        let query = statement(statements::SQLITE_POINT_AT_NEW_VERSION)
+        let query = statement(SQLITE_POINT_AT_NEW_VERSION)
             .bind(credential_sequence)
             .bind(sequence)
             .bind(version.created_at.timestamp_millis())
@@ -247,7 +254,7 @@ async fn insert_inputs(
         .map(|input| (input.name.folded(), input.version_id))
         .collect();
     for (name, version_id) in inputs {
-        let query = statement(statements::INSERT_INPUT)
+        let query = statement(INSERT_INPUT)
             .bind(sequence)
             .bind(name)
             .bind(version_id);
@@ -377,4 +384,134 @@ pub(super) fn count_max(selection: VersionSelection) -> Option<i64> {
 /// Truncates a time to the precision of the database.
 fn in_milliseconds(time: DateTime<Utc>) -> DateTime<Utc> {
     DateTime::from_timestamp_millis(time.timestamp_millis()).unwrap_or(time)
+}
+
+pub(crate) const CREDENTIAL_BY_NAME: &str = "
+    select c.sequence, c.id, c.name, c.credential_type, cast(null as uuid) as newest_version_id
+    from credential c where c.name_folded = $1";
+
+/// Like [`CREDENTIAL_BY_NAME`], with the latest version, for decisions based on it. On PostgreSQL, reading a version conflicts
+/// with concurrent additions of versions to the credential.
+pub(crate) const CREDENTIAL_AND_NEWEST_VERSION: &str = "
+    select c.sequence, c.id, c.name, c.credential_type, v.id as newest_version_id
+    from credential c left join credential_version v on v.sequence = c.newest_sequence
+    where c.name_folded = $1";
+
+pub(crate) const INSERT_CREDENTIAL: &str = "
+    insert into credential (id, name, name_folded, credential_type, created_at)
+    values ($1, $2, $3, $4, $5) returning sequence";
+
+/// PostgreSQL: inserts versions of the credentials with these sequences, and points the credentials at them, in a single round
+/// trip. A new version is the newest; it is also the active version unless it is transitional. Returns no row for a version
+/// whose sequence is not after the latest version's sequence.
+///
+/// The number of rows in the text is a power of two, so that few texts exist and stay prepared. Unused rows have no id.
+pub(super) fn postgres_add_versions(
+    versions: &[(i64, &NewVersion)],
+    may_be_signed: bool,
+) -> Statement {
+    let statement = if may_be_signed {
+        &POSTGRES_ADD_VERSIONS
+    } else {
+        &POSTGRES_ADD_UNSIGNED_VERSIONS
+    };
+    let (query, count) = statement.with_placeholders(versions.len());
+    (0..count).fold(query, |query, row| {
+        let (credential_sequence, version) = versions.get(row).copied().unzip();
+        bind_version(query, credential_sequence, version, may_be_signed)
+    })
+}
+
+pub(crate) static POSTGRES_ADD_VERSIONS: StatementOfMany =
+    StatementOfMany::new(|count| postgres_add_versions_sql(count, true));
+
+pub(crate) static POSTGRES_ADD_UNSIGNED_VERSIONS: StatementOfMany =
+    StatementOfMany::new(|count| postgres_add_versions_sql(count, false));
+
+fn postgres_add_versions_sql(count: usize, may_be_signed: bool) -> String {
+    let types: Vec<_> = once("bigint")
+        .chain(new_columns(may_be_signed).map(NewColumn::type_name))
+        .collect();
+    // Repeated, so that no plan reads other credentials.
+    let sequences: Vec<_> = (0..count)
+        .map(|row| format!("${}", row * types.len() + 1))
+        .collect();
+    format!(
+        "with new ({columns}) as (values {rows}),
+         added as (
+             insert into credential_version ({columns}) select {columns} from new where id is not null
+             returning id, sequence, credential_sequence, created_at, is_transitional,
+                 coalesce(rotate_at, value_expires_at, expires_at) as due_at
+         )
+         update credential set newest_sequence = added.sequence, newest_created_at = added.created_at,
+             newest_expires_at = added.due_at,
+             current_sequence = case when added.is_transitional then current_sequence else added.sequence end,
+             current_created_at = case when added.is_transitional then current_created_at else added.created_at end
+         from added where credential.sequence in ({sequences}) and credential.sequence = added.credential_sequence
+             and (credential.newest_sequence is null or credential.newest_sequence < added.sequence)
+         returning added.id, added.sequence",
+        columns = names(may_be_signed),
+        rows = rows(count, &types),
+        sequences = sequences.join(", ")
+    )
+}
+
+/// Returns rows of parameters. The first row declares the types.
+pub(super) fn rows(count: usize, types: &[&str]) -> String {
+    let row = |row: usize| {
+        let parameters = types.iter().enumerate().map(|(column, type_name)| {
+            let number = row * types.len() + column + 1;
+            match row {
+                0 => format!("${number}::{type_name}"),
+                _ => format!("${number}"),
+            }
+        });
+        format!("({})", parameters.collect::<Vec<_>>().join(", "))
+    };
+    (0..count).map(row).collect::<Vec<_>>().join(", ")
+}
+
+/// SQLite: inserts a version of the credential with this sequence. Must be followed by [`SQLITE_POINT_AT_NEW_VERSION`].
+fn sqlite_add_version(credential_sequence: i64, version: &NewVersion) -> Statement {
+    let query = statement(&SQLITE_ADD_VERSION);
+    bind_version(query, Some(credential_sequence), Some(version), true)
+}
+
+pub(crate) static SQLITE_ADD_VERSION: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "insert into credential_version ({}) values ({})",
+        names(true),
+        placeholders(1, new_columns(true).count() + 1)
+    )
+});
+
+/// SQLite: points the credential `$1` at its new version `$2`, as [`postgres_add_versions`] does.
+pub(crate) const SQLITE_POINT_AT_NEW_VERSION: &str = "
+    update credential set newest_sequence = $2, newest_created_at = $3, newest_expires_at = $4,
+        current_sequence = case when $5 then current_sequence else $2 end,
+        current_created_at = case when $5 then current_created_at else $3 end
+    where sequence = $1";
+
+/// Records the version `$3` of the credential with the folded name `$2` as an input of the version with the sequence `$1`.
+pub(crate) const INSERT_INPUT: &str = "
+    insert into credential_version_input (version_sequence, input_name_folded, input_version_id) values ($1, $2, $3)";
+
+/// Returns the names of the columns that [`bind_version`] binds.
+fn names(may_be_signed: bool) -> String {
+    let names = new_columns(may_be_signed).map(|column| column.name);
+    once("credential_sequence")
+        .chain(names)
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// Binds the sequence of the credential and the columns of a version, or nulls.
+fn bind_version(
+    query: Statement,
+    credential_sequence: Option<i64>,
+    version: Option<&NewVersion>,
+    may_be_signed: bool,
+) -> Statement {
+    let query = query.bind(credential_sequence);
+    new_columns(may_be_signed).fold(query, |query, column| query.bind((column.value)(version)))
 }

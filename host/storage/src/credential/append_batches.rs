@@ -26,9 +26,8 @@ use tokio::{
 use uuid::Uuid;
 
 use super::{
-    append::{AddedVersion, Addition, CredentialRow, holds},
+    append::{AddedVersion, Addition, CredentialRow, holds, postgres_add_versions, rows},
     row,
-    statements::{postgres_add_versions, rows},
 };
 use crate::{
     connections::{Ended, Queued, Transaction, WaitCounter, Writer},

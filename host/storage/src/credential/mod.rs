@@ -1,6 +1,6 @@
 //! Credentials and their versions.
 
-mod append;
+pub(crate) mod append;
 mod append_batches;
 mod certificates;
 mod change_versions;

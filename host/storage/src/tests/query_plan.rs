@@ -12,7 +12,7 @@ use crate::{
     Database, DatabaseOptions, PostgresOptions, SqliteOptions,
     check::statements as check,
     connections::{self, Connections, Engine, SqliteConnection},
-    credential::{append_batches, find::statements as find, statements as credential},
+    credential::{append, append_batches, find::statements as find, statements as credential},
     encryption_key::statements as encryption_key,
     lease::statements as lease,
     permission::statements as permission,
@@ -381,10 +381,10 @@ const STATEMENTS_ABOUT_CREDENTIALS: &[&str] = &[
     find::COUNT_ALL,
     find::COUNT_BELOW,
     find::TRANSITIONAL_AUTHORITIES,
-    credential::CREDENTIAL_BY_NAME,
-    credential::CREDENTIAL_AND_NEWEST_VERSION,
-    credential::INSERT_CREDENTIAL,
-    credential::INSERT_INPUT,
+    append::CREDENTIAL_BY_NAME,
+    append::CREDENTIAL_AND_NEWEST_VERSION,
+    append::INSERT_CREDENTIAL,
+    append::INSERT_INPUT,
     credential::CREDENTIAL_BY_ID,
     credential::VERSION_OF_CREDENTIAL,
     credential::LATEST_CERTIFICATE_OF_CREDENTIAL,
@@ -436,8 +436,8 @@ fn texts_of(engine: Engine) -> Vec<String> {
     match engine {
         Engine::Postgres => [
             permission::postgres_of_actor_on_name(4),
-            credential::POSTGRES_ADD_VERSIONS.text(1),
-            credential::POSTGRES_ADD_UNSIGNED_VERSIONS.text(4),
+            append::POSTGRES_ADD_VERSIONS.text(1),
+            append::POSTGRES_ADD_UNSIGNED_VERSIONS.text(4),
             credential::POSTGRES_PERMITTED_VERSION_BY_ID.text(4),
             credential::POSTGRES_PERMITTED_VERSIONS_CURRENT.text(4),
             credential::POSTGRES_PERMITTED_VERSIONS_NEWEST_FIRST.text(4),
@@ -448,7 +448,7 @@ fn texts_of(engine: Engine) -> Vec<String> {
         Engine::Sqlite => vec![
             permission::sqlite_of_actor_on_and_end(4),
             permission::sqlite_of_actor_on(4),
-            credential::SQLITE_ADD_VERSION.clone(),
+            append::SQLITE_ADD_VERSION.clone(),
         ],
     }
 }
@@ -491,7 +491,7 @@ fn statements_of(engine: Engine) -> &'static [&'static str] {
             check::SQLITE_INDEXED_NAMES,
             check::SQLITE_ENDS,
             retention::SQLITE_DELETABLE_VERSIONS,
-            credential::SQLITE_POINT_AT_NEW_VERSION,
+            append::SQLITE_POINT_AT_NEW_VERSION,
             credential::SQLITE_NAMED_VERSION_BY_ID,
             credential::SQLITE_NAMED_VERSION_CURRENT,
             credential::SQLITE_NAMED_VERSION_TRANSITIONAL,
@@ -509,7 +509,7 @@ const READING_CURRENT_VERSIONS: [&str; 9] = [
     credential::SQLITE_VERSIONS_CURRENT,
     credential::VERSION_IDS_CURRENT,
     credential::VERSIONS_OF_CREDENTIAL_CURRENT,
-    credential::CREDENTIAL_AND_NEWEST_VERSION,
+    append::CREDENTIAL_AND_NEWEST_VERSION,
     credential::CLEAR_TRANSITIONAL,
     find::FIND.between,
 ];
