@@ -1,9 +1,6 @@
-//! The public keys that verify tokens, and the cache of the tokens that they have verified.
-
-use std::collections::HashMap;
+//! The public keys that verify tokens, as configured or published.
 
 use aws_lc_rs::{
-    digest::{SHA256, digest},
     encoding::AsDer,
     rsa::{PublicEncryptingKey, PublicKey},
     signature::{
@@ -12,20 +9,16 @@ use aws_lc_rs::{
     },
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use chrono::{DateTime, Utc};
 use jsonwebtoken::{Algorithm, DecodingKey};
-use parking_lot::RwLock;
 use serde::Deserialize;
 use serde_json::Value;
-
-use super::token::{CheckedToken, Identity, SignedToken, TokenError, TokenRules};
 
 /// A public key, RSA or P-256, and its algorithm: each type of key has exactly one. A token's header must match it, and never
 /// determines how the key is used. A key is validated when it is parsed, so that an operator learns about an unusable key before
 /// the first token.
 #[derive(Clone)]
 pub(crate) struct VerificationKey {
-    algorithm: Algorithm,
+    pub(super) algorithm: Algorithm,
     key: ParsedPublicKey,
 }
 
@@ -98,12 +91,9 @@ impl VerificationKey {
         Self::p256(&point)
     }
 
-    fn has_signed(&self, token: &SignedToken<'_>) -> bool {
-        self.algorithm == token.algorithm
-            && self
-                .key
-                .verify_sig(token.message.as_bytes(), &token.signature)
-                .is_ok()
+    /// Returns whether the key, with its algorithm, has signed a message.
+    pub(super) fn has_signed(&self, algorithm: Algorithm, message: &str, signature: &[u8]) -> bool {
+        self.algorithm == algorithm && self.key.verify_sig(message.as_bytes(), signature).is_ok()
     }
 
     fn rsa(der: &[u8]) -> Result<Self, VerificationKeyError> {
@@ -235,114 +225,12 @@ impl PublishedKey {
     }
 }
 
-/// A set of trusted keys. A set is immutable; a set with other keys starts with an empty cache.
-pub(super) struct TrustedKeys {
-    issuer: String,
-    keys: Vec<TrustedKey>,
-    checked: RwLock<HashMap<TokenDigest, CheckedToken>>,
-}
-
+/// A key of a trusted issuer.
 #[derive(PartialEq)]
 pub(super) struct TrustedKey {
     /// The key id in the headers of tokens, if it has one.
     pub(super) id: Option<String>,
     pub(super) key: VerificationKey,
-}
-
-/// SHA-256 of a token.
-pub(super) type TokenDigest = [u8; 32];
-
-pub(super) fn token_digest(token: &str) -> TokenDigest {
-    let mut bytes = TokenDigest::default();
-    bytes.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
-    bytes
-}
-
-impl TrustedKeys {
-    pub(super) fn new(issuer: String, keys: Vec<TrustedKey>) -> Self {
-        Self {
-            issuer,
-            keys,
-            checked: RwLock::new(HashMap::new()),
-        }
-    }
-
-    /// Creates a set of one key, which matches tokens with any key id.
-    pub(super) fn of_one(key: VerificationKey, issuer: &str) -> Self {
-        Self::new(issuer.to_owned(), vec![TrustedKey { id: None, key }])
-    }
-
-    pub(super) fn issuer(&self) -> &str {
-        &self.issuer
-    }
-
-    pub(super) fn equal(&self, other: &Self) -> bool {
-        self.issuer == other.issuer && self.keys == other.keys
-    }
-
-    /// Returns whether a key of this set has signed a token. Returns `None` if a newer set could contain the signing key: no key
-    /// of this set verifies the signature, and no key of this set has the token's key id.
-    ///
-    /// A key without an id may have signed any token with its algorithm. A token without a key id may have been signed by any key
-    /// with its algorithm.
-    pub(super) fn have_signed(&self, token: &SignedToken<'_>) -> Option<bool> {
-        let mut is_named = false;
-        for TrustedKey { id, key } in &self.keys {
-            let named = id.as_ref().zip(token.key_id.as_ref());
-            if key.algorithm != token.algorithm || named.is_some_and(|(have, want)| have != want) {
-                continue;
-            }
-            if key.has_signed(token) {
-                return Some(true);
-            }
-            is_named |= named.is_some();
-        }
-        is_named.then_some(false)
-    }
-
-    #[cfg(test)]
-    pub(super) fn has_key(&self, id: &str) -> bool {
-        self.keys.iter().any(|key| key.id.as_deref() == Some(id))
-    }
-
-    pub(super) fn cached_result(
-        &self,
-        token: &TokenDigest,
-        rules: &TokenRules,
-        now: DateTime<Utc>,
-    ) -> Option<Result<Identity, TokenError>> {
-        let checked = self.checked.read();
-        Some(checked.get(token)?.identity_at(now, rules))
-    }
-
-    /// Checks the claims of a token that these keys [have signed](Self::have_signed), and caches it if it is valid.
-    pub(super) fn check(
-        &self,
-        token: TokenDigest,
-        signed: &SignedToken<'_>,
-        is_signed: bool,
-        rules: &TokenRules,
-        now: DateTime<Utc>,
-    ) -> Result<Identity, TokenError> {
-        if !is_signed {
-            return Err(TokenError::Invalid("not signed by a trusted key"));
-        }
-        let checked = signed.claims()?.check(&self.issuer, rules)?;
-        let identity = checked.identity_at(now, rules)?;
-        self.cache(token, checked, now);
-        Ok(identity)
-    }
-
-    fn cache(&self, token: TokenDigest, checked_token: CheckedToken, now: DateTime<Utc>) {
-        let mut checked = self.checked.write();
-        if checked.len() >= CACHED_TOKENS_MAX {
-            checked.retain(|_, token| !token.is_expired_at(now));
-        }
-        if checked.len() >= CACHED_TOKENS_MAX {
-            checked.clear();
-        }
-        checked.insert(token, checked_token);
-    }
 }
 
 const PEM_LABELS: [&str; 2] = [
@@ -367,9 +255,6 @@ const LOGGED_KEYS_MAX: usize = 32;
 
 /// Maximum length of a key's id in the log.
 const LOGGED_ID_CHARACTERS_MAX: usize = 100;
-
-/// Maximum number of cached tokens, whose signatures are not verified again.
-const CACHED_TOKENS_MAX: usize = 4_096;
 
 /// A signing key for tests.
 #[cfg(test)]

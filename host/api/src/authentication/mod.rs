@@ -8,6 +8,7 @@
 mod keys;
 mod provider;
 mod token;
+mod token_rules;
 
 use std::{sync::Arc, time::Duration};
 
@@ -33,7 +34,7 @@ pub use provider::{
     HttpsIdentityProvider, HttpsIdentityProviderSettings, IdentityProviderError, KeyPace,
     LoginEndpoints, ProviderRequestError,
 };
-pub use token::{
+pub use token_rules::{
     ClaimSettings, GrantTypeSettings, ScopeForm, TokenRules, TokenRulesError, WhenAbsent,
 };
 
@@ -41,9 +42,8 @@ pub(crate) use keys::VerificationKey;
 pub(crate) use token::TokenError;
 
 use crate::{Api, Connection, response::ApiError};
-use keys::{TrustedKeys, token_digest};
 use provider::ProviderKeys;
-use token::{Identity, SignedToken};
+use token::{Identity, SignedToken, TrustedKeys, token_digest};
 
 pub(crate) async fn authenticate(
     api: &Api,

@@ -18,7 +18,7 @@ use tokio::{
     time::sleep,
 };
 
-use super::keys::{PublishedKeys, TrustedKeys};
+use super::{keys::PublishedKeys, token::TrustedKeys};
 use crate::response::error_chain;
 
 /// A source of published keys.

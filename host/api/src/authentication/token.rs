@@ -1,15 +1,20 @@
-//! Tokens: the requirements for them, their parts, and their claims.
+//! Tokens: their parts, the trusted keys that have signed them, their claims, and the cache of verified tokens.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
+use aws_lc_rs::digest::{SHA256, digest};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use chrono::{DateTime, Utc};
 use jsonwebtoken::Algorithm;
 use keywright_core::{authorization::Authentication, permission::Actor};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use parking_lot::RwLock;
 use serde_json::{Map, Value};
 use strum::IntoStaticStr;
+
+use super::{
+    keys::{TrustedKey, VerificationKey},
+    token_rules::{Bearer, ClaimSettings, ScopeForm, TokenRules},
+};
 
 /// The identity of a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,255 +34,6 @@ impl Identity {
         }
     }
 }
-
-/// The requirements for a token, in addition to a valid signature and time.
-#[derive(Clone, Debug)]
-pub struct TokenRules {
-    pub(super) scopes_required: Vec<String>,
-    pub(super) audience: Option<String>,
-    pub(super) claims: ClaimSettings,
-    /// The required scopes in a challenge (RFC 6750, section 3).
-    pub(super) scopes_text: Arc<str>,
-}
-
-/// The claims to read from tokens. The defaults are for UAA.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct ClaimSettings {
-    /// The claim that contains the scopes.
-    pub scope: String,
-    /// The format of the scopes. The other format is rejected.
-    pub scope_form: ScopeForm,
-    /// The claim that contains the id of the client to which the token was issued.
-    pub client_id: String,
-    /// The claim that contains the id of the user for whom the token was issued. The id must never change.
-    pub user_id: String,
-    /// The claim that contains the name of the client or user for the audit trail.
-    pub subject: String,
-    /// How to distinguish tokens of clients and users.
-    pub grant_type: GrantTypeSettings,
-    /// The ids of clients, for providers whose client tokens have the same id in `client_id` and `subject`, and no claim for
-    /// `grant_type` (RFC 9068). A token with the same id in both claims belongs to the client if the id is listed here;
-    /// otherwise it is rejected. If the claims differ, it belongs to a user. List no client through which users log in. `*` matches every
-    /// client; use it only if no user's id can ever equal a client's. If empty, `grant_type` applies.
-    pub client_subjects: Vec<String>,
-}
-
-/// The format of scopes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum ScopeForm {
-    /// An array of strings, as for UAA.
-    #[default]
-    Array,
-    /// One string with spaces between the scopes (RFC 8693, section 4.2; RFC 9068, section 2.2.3).
-    Text,
-}
-
-/// How to distinguish tokens of clients, which act for themselves, and of users.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct GrantTypeSettings {
-    /// The claim that contains the grant type.
-    pub claim: String,
-    /// The values in tokens of clients; `*` matches any value that is not in the other list.
-    pub of_clients: Vec<String>,
-    /// The values in tokens of users; `*` matches any value that is not in the other list.
-    pub of_users: Vec<String>,
-    /// How tokens without the claim are treated.
-    pub when_absent: WhenAbsent,
-}
-
-/// How tokens without a grant type are treated.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum WhenAbsent {
-    /// They are rejected.
-    #[default]
-    Refused,
-    /// They are tokens of clients.
-    Client,
-    /// They are tokens of users.
-    User,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Bearer {
-    /// A client that acts for itself.
-    Client,
-    User,
-}
-
-/// Invalid rules for tokens.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say what the variants mean")]
-pub enum TokenRulesError {
-    #[error("authentication.claims.{0}: must not be empty; set the name of a claim")]
-    ClaimUnnamed(&'static str),
-    #[error(
-        "authentication.claims.grant_type: {0:?} is in both of_clients and of_users; remove it from one of the two"
-    )]
-    GrantTypeAmbiguous(String),
-    #[error(
-        "authentication.claims.grant_type: lists no grant types; add one to of_clients or of_users, or set when_absent"
-    )]
-    GrantTypesMissing,
-    #[error(
-        "authentication.claims.client_subjects: can't be combined with authentication.claims.grant_type; remove one of the two"
-    )]
-    GrantTypeUnused,
-    #[error(
-        "authentication.audience: is required if authentication.scopes_required is empty, because tokens for other \
-         services would be accepted otherwise"
-    )]
-    NothingRequired,
-    #[error("authentication.audience: must not be empty")]
-    AudienceEmpty,
-    #[error(
-        "authentication.scopes_required: {0:?} is not a scope; scopes are ASCII without spaces, quotes and backslashes"
-    )]
-    ScopeMalformed(String),
-}
-
-impl TokenRules {
-    /// The scopes required by default.
-    pub const SCOPES_REQUIRED: [&str; 2] = ["credhub.read", "credhub.write"];
-
-    /// Validates the settings.
-    pub fn new(
-        scopes_required: Vec<String>,
-        audience: Option<String>,
-        claims: ClaimSettings,
-    ) -> Result<Self, TokenRulesError> {
-        if let Some(scope) = scopes_required.iter().find(|scope| !is_scope(scope)) {
-            return Err(TokenRulesError::ScopeMalformed(scope.clone()));
-        }
-        if audience.as_deref() == Some("") {
-            return Err(TokenRulesError::AudienceEmpty);
-        }
-        if scopes_required.is_empty() && audience.is_none() {
-            return Err(TokenRulesError::NothingRequired);
-        }
-        claims.refuse_unusable()?;
-        Ok(Self {
-            scopes_text: scopes_required.join(" ").into(),
-            scopes_required,
-            audience,
-            claims,
-        })
-    }
-}
-
-impl Default for TokenRules {
-    fn default() -> Self {
-        let scopes_required = Self::SCOPES_REQUIRED.map(str::to_owned);
-        Self {
-            scopes_text: scopes_required.join(" ").into(),
-            scopes_required: scopes_required.into(),
-            audience: None,
-            claims: ClaimSettings::default(),
-        }
-    }
-}
-
-impl Default for ClaimSettings {
-    fn default() -> Self {
-        Self {
-            scope: "scope".to_owned(),
-            scope_form: ScopeForm::default(),
-            client_id: "client_id".to_owned(),
-            user_id: "user_id".to_owned(),
-            subject: "sub".to_owned(),
-            grant_type: GrantTypeSettings::default(),
-            client_subjects: Vec::new(),
-        }
-    }
-}
-
-impl ClaimSettings {
-    /// Returns whether this client id is listed: then a token with this subject and client id belongs to the client.
-    pub(super) fn is_client_subject(&self, client_id: &str) -> bool {
-        let mut listed = self.client_subjects.iter();
-        listed.any(|listed| listed == client_id || listed == ANY)
-    }
-
-    fn refuse_unusable(&self) -> Result<(), TokenRulesError> {
-        for (field, claim) in [
-            ("scope", &self.scope),
-            ("client_id", &self.client_id),
-            ("user_id", &self.user_id),
-            ("subject", &self.subject),
-            ("grant_type.claim", &self.grant_type.claim),
-        ] {
-            if claim.is_empty() {
-                return Err(TokenRulesError::ClaimUnnamed(field));
-            }
-        }
-        let has_subjects = !self.client_subjects.is_empty();
-        if has_subjects && self.grant_type != GrantTypeSettings::default() {
-            return Err(TokenRulesError::GrantTypeUnused);
-        }
-        self.grant_type.refuse_unusable()
-    }
-}
-
-impl Default for GrantTypeSettings {
-    fn default() -> Self {
-        Self {
-            claim: "grant_type".to_owned(),
-            of_clients: vec!["client_credentials".to_owned()],
-            of_users: vec!["password".to_owned()],
-            when_absent: WhenAbsent::default(),
-        }
-    }
-}
-
-impl GrantTypeSettings {
-    pub(super) fn bearer(&self, grant_type: Option<&str>) -> Option<Bearer> {
-        let Some(grant_type) = grant_type else {
-            return match self.when_absent {
-                WhenAbsent::Refused => None,
-                WhenAbsent::Client => Some(Bearer::Client),
-                WhenAbsent::User => Some(Bearer::User),
-            };
-        };
-        let lists = [
-            (&self.of_clients, Bearer::Client),
-            (&self.of_users, Bearer::User),
-        ];
-        let listed = |wanted: &str| {
-            let mut lists = lists.iter();
-            lists.find(|(list, _)| list.iter().any(|listed| listed == wanted))
-        };
-        listed(grant_type)
-            .or_else(|| listed(ANY))
-            .map(|(_, bearer)| *bearer)
-    }
-
-    fn refuse_unusable(&self) -> Result<(), TokenRulesError> {
-        if let Some(ambiguous) = self
-            .of_clients
-            .iter()
-            .find(|grant_type| self.of_users.contains(grant_type))
-        {
-            return Err(TokenRulesError::GrantTypeAmbiguous(ambiguous.clone()));
-        }
-        let has_no_grant_types = self.of_clients.is_empty() && self.of_users.is_empty();
-        if has_no_grant_types && self.when_absent == WhenAbsent::Refused {
-            return Err(TokenRulesError::GrantTypesMissing);
-        }
-        Ok(())
-    }
-}
-
-/// Returns whether a text is a scope (RFC 6749, section 3.3).
-fn is_scope(text: &str) -> bool {
-    let is_scope_byte = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
-    !text.is_empty() && text.bytes().all(is_scope_byte)
-}
-
-/// Matches any grant type or client that is not listed.
-const ANY: &str = "*";
 
 #[derive(Clone, Debug, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
@@ -299,10 +55,10 @@ pub(crate) enum TokenError {
 /// A JWS in compact form (RFC 7515, section 7.1), not verified yet.
 pub(super) struct SignedToken<'a> {
     /// The signed part: header and payload.
-    pub(super) message: &'a str,
-    pub(super) signature: Vec<u8>,
-    pub(super) algorithm: Algorithm,
-    pub(super) key_id: Option<String>,
+    message: &'a str,
+    signature: Vec<u8>,
+    algorithm: Algorithm,
+    key_id: Option<String>,
     payload: &'a str,
 }
 
@@ -535,11 +291,7 @@ impl Claims {
 }
 
 impl CheckedToken {
-    pub(super) fn identity_at(
-        &self,
-        now: DateTime<Utc>,
-        rules: &TokenRules,
-    ) -> Result<Identity, TokenError> {
+    fn identity_at(&self, now: DateTime<Utc>, rules: &TokenRules) -> Result<Identity, TokenError> {
         let now_seconds = now.timestamp();
         if self
             .not_before_seconds
@@ -556,8 +308,111 @@ impl CheckedToken {
         Ok(self.identity.clone())
     }
 
-    pub(super) fn is_expired_at(&self, now: DateTime<Utc>) -> bool {
+    fn is_expired_at(&self, now: DateTime<Utc>) -> bool {
         now.timestamp().saturating_sub(self.expires_at_seconds) > SKEW_SECONDS_MAX
+    }
+}
+
+/// A set of trusted keys. A set is immutable; a set with other keys starts with an empty cache.
+pub(super) struct TrustedKeys {
+    issuer: String,
+    keys: Vec<TrustedKey>,
+    checked: RwLock<HashMap<TokenDigest, CheckedToken>>,
+}
+
+/// SHA-256 of a token.
+type TokenDigest = [u8; 32];
+
+pub(super) fn token_digest(token: &str) -> TokenDigest {
+    let mut bytes = TokenDigest::default();
+    bytes.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
+    bytes
+}
+
+impl TrustedKeys {
+    pub(super) fn new(issuer: String, keys: Vec<TrustedKey>) -> Self {
+        Self {
+            issuer,
+            keys,
+            checked: RwLock::new(HashMap::new()),
+        }
+    }
+
+    /// Creates a set of one key, which matches tokens with any key id.
+    pub(super) fn of_one(key: VerificationKey, issuer: &str) -> Self {
+        Self::new(issuer.to_owned(), vec![TrustedKey { id: None, key }])
+    }
+
+    pub(super) fn issuer(&self) -> &str {
+        &self.issuer
+    }
+
+    pub(super) fn equal(&self, other: &Self) -> bool {
+        self.issuer == other.issuer && self.keys == other.keys
+    }
+
+    /// Returns whether a key of this set has signed a token. Returns `None` if a newer set could contain the signing key: no key
+    /// of this set verifies the signature, and no key of this set has the token's key id.
+    ///
+    /// A key without an id may have signed any token with its algorithm. A token without a key id may have been signed by any key
+    /// with its algorithm.
+    pub(super) fn have_signed(&self, token: &SignedToken<'_>) -> Option<bool> {
+        let mut is_named = false;
+        for TrustedKey { id, key } in &self.keys {
+            let named = id.as_ref().zip(token.key_id.as_ref());
+            if key.algorithm != token.algorithm || named.is_some_and(|(have, want)| have != want) {
+                continue;
+            }
+            if key.has_signed(token.algorithm, token.message, &token.signature) {
+                return Some(true);
+            }
+            is_named |= named.is_some();
+        }
+        is_named.then_some(false)
+    }
+
+    #[cfg(test)]
+    pub(super) fn has_key(&self, id: &str) -> bool {
+        self.keys.iter().any(|key| key.id.as_deref() == Some(id))
+    }
+
+    pub(super) fn cached_result(
+        &self,
+        token: &TokenDigest,
+        rules: &TokenRules,
+        now: DateTime<Utc>,
+    ) -> Option<Result<Identity, TokenError>> {
+        let checked = self.checked.read();
+        Some(checked.get(token)?.identity_at(now, rules))
+    }
+
+    /// Checks the claims of a token that these keys [have signed](Self::have_signed), and caches it if it is valid.
+    pub(super) fn check(
+        &self,
+        token: TokenDigest,
+        signed: &SignedToken<'_>,
+        is_signed: bool,
+        rules: &TokenRules,
+        now: DateTime<Utc>,
+    ) -> Result<Identity, TokenError> {
+        if !is_signed {
+            return Err(TokenError::Invalid("not signed by a trusted key"));
+        }
+        let checked = signed.claims()?.check(&self.issuer, rules)?;
+        let identity = checked.identity_at(now, rules)?;
+        self.cache(token, checked, now);
+        Ok(identity)
+    }
+
+    fn cache(&self, token: TokenDigest, checked_token: CheckedToken, now: DateTime<Utc>) {
+        let mut checked = self.checked.write();
+        if checked.len() >= CACHED_TOKENS_MAX {
+            checked.retain(|_, token| !token.is_expired_at(now));
+        }
+        if checked.len() >= CACHED_TOKENS_MAX {
+            checked.clear();
+        }
+        checked.insert(token, checked_token);
     }
 }
 
@@ -569,3 +424,9 @@ const TIME_SECONDS_MAX: i64 = 253_402_300_799;
 
 /// Maximum length of the name of a client, user or subject, in characters (OIDC Core 1.0, section 2, for `sub`).
 const NAME_CHARACTERS_MAX: usize = 255;
+
+/// Maximum number of cached tokens, whose signatures are not verified again.
+const CACHED_TOKENS_MAX: usize = 4_096;
+
+#[cfg(test)]
+mod tests;
