@@ -8,8 +8,7 @@ use keywright_api::{
 };
 use keywright_core::{
     authorization::Authorization,
-    certificate::CertificateSettings,
-    credential::{Credentials, VersionStore},
+    credential::{CertificateSettings, Credentials, VersionStore},
     encryption_key::{EncryptionKeys, RotateKeys},
     interpolation::Interpolation,
     permission_management::Permissions,

@@ -1,10 +1,7 @@
 //! `POST /api/v1/bulk-regenerate`.
 
 use axum::http::StatusCode;
-use keywright_core::{
-    certificate::CertificateSettings,
-    credential::{BULK_BYTES_MAX, BULK_CERTIFICATES_MAX},
-};
+use keywright_core::credential::{BULK_BYTES_MAX, BULK_CERTIFICATES_MAX, CertificateSettings};
 use serde_json::json;
 
 use crate::{

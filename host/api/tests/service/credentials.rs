@@ -1,7 +1,7 @@
 //! Setting, generating and regenerating. A plugin's normalized parameters are checked against the request: otherwise a plugin
 //! could get access to a CA.
 
-use keywright_core::certificate::CertificateSettings;
+use keywright_core::credential::CertificateSettings;
 use serde_json::{Value, json};
 
 use crate::{

@@ -27,8 +27,7 @@ use keywright_api::{
 use keywright_core::{
     Secret,
     authorization::Authorization,
-    certificate::CertificateSettings,
-    credential::{Credentials, VersionStore},
+    credential::{CertificateSettings, Credentials, VersionStore},
     encryption_key::EncryptionKeys,
     interpolation::Interpolation,
     permission_management::Permissions,

@@ -1,11 +1,12 @@
-//! Generating a value: finding the generator of its type, creating the issuer, calling the generator, and checking the result.
+//! Generating a value: finding the generator of its type, applying the settings for certificates, creating the issuer, calling the
+//! generator, and checking the result.
 
 use std::sync::Arc;
 
 use crate::{
     Secret, UseCaseError,
     authorization::Caller,
-    certificate::{CertificateFacts, CertificateSettings, DURATION_DAYS_MAX, IssuanceRules},
+    certificate::{CertificateFacts, DURATION_DAYS_MAX, IssuanceRules},
     credential::{
         CredentialName, CredentialType, Lifetime, LookupName, Parameters, PluginIdentity,
         VersionAttributes,
@@ -21,6 +22,7 @@ use crate::{
 };
 use chrono::{DateTime, Timelike, Utc};
 use parking_lot::Mutex;
+use serde_json::{Value, json};
 
 /// The credential types of a server: types that can only be set, and types with a generator.
 #[derive(Clone)]
@@ -116,6 +118,77 @@ impl KnownType {
             parameters_schema: None,
             value_schema: value_schema.to_owned(),
         })
+    }
+}
+
+/// Server-wide settings for generated certificates.
+///
+/// They change the canonical parameters before these are compared or stored. So a generate request in mode `converge` keeps a
+/// certificate that an equal request generated under the same settings, and regenerates a certificate that was generated under
+/// weaker settings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CertificateSettings {
+    /// The minimum duration of a CA certificate, in days. Shorter durations are raised to it.
+    pub authority_duration_days_min: u32,
+    /// The minimum duration of a leaf certificate, in days. Shorter durations are raised to it.
+    pub leaf_duration_days_min: u32,
+    /// Whether a CA requested without key usages gets the usages that RFC 5280 requires: `key_cert_sign` and `crl_sign`.
+    pub has_default_authority_key_usages: bool,
+    /// Whether `ca` in responses also contains the other trusted CA certificate, after the issuing CA certificate.
+    pub concatenates_authorities: bool,
+}
+
+/// Canonical parameters with the settings applied.
+#[derive(Clone, Debug)]
+pub(crate) struct EffectiveParameters {
+    pub(crate) parameters: Parameters,
+    /// Whether the duration was raised.
+    pub(crate) is_duration_overridden: bool,
+}
+
+impl CertificateSettings {
+    /// Applies the settings to canonical parameters. Has no effect on types other than certificate.
+    pub(crate) fn apply(
+        self,
+        credential_type: &CredentialType,
+        mut parameters: Parameters,
+    ) -> EffectiveParameters {
+        let mut is_duration_overridden = false;
+        if credential_type.is_certificate() {
+            is_duration_overridden = self.raise_duration(&mut parameters);
+            self.add_default_key_usages(&mut parameters);
+        }
+        EffectiveParameters {
+            parameters,
+            is_duration_overridden,
+        }
+    }
+
+    fn raise_duration(self, parameters: &mut Parameters) -> bool {
+        let duration_days_min = if parameters.is_true("is_ca") {
+            self.authority_duration_days_min
+        } else {
+            self.leaf_duration_days_min
+        };
+        let is_shorter = parameters
+            .field("duration")
+            .and_then(Value::as_u64)
+            .is_some_and(|days| days < u64::from(duration_days_min));
+        if is_shorter {
+            parameters.insert("duration", duration_days_min.into());
+        }
+        is_shorter
+    }
+
+    fn add_default_key_usages(self, parameters: &mut Parameters) {
+        let has_key_usage = parameters
+            .field("key_usage")
+            .and_then(Value::as_array)
+            .is_some_and(|usages| !usages.is_empty());
+        if self.has_default_authority_key_usages && parameters.is_true("is_ca") && !has_key_usage {
+            // In the order of the canonical form, because comparisons depend on it.
+            parameters.insert("key_usage", json!(["key_cert_sign", "crl_sign"]));
+        }
     }
 }
 
@@ -310,4 +383,25 @@ pub(super) async fn run_on_plugin_thread<T: Send + 'static>(
         plugin: generator.identity().name.clone(),
         fault: PluginFaultError::Trapped,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_do_not_change_parameters_of_other_types() {
+        let settings = CertificateSettings {
+            authority_duration_days_min: 100,
+            has_default_authority_key_usages: true,
+            ..CertificateSettings::default()
+        };
+        let Value::Object(fields) = json!({"duration": 1, "is_ca": true}) else {
+            unreachable!()
+        };
+        let credential_type = CredentialType::parse("wireguard").unwrap();
+        let effective = settings.apply(&credential_type, Parameters::new(fields.clone()));
+        assert!(effective.parameters == Parameters::new(fields));
+        assert!(!effective.is_duration_overridden);
+    }
 }

@@ -8,11 +8,10 @@ use strum::EnumString;
 use crate::{
     UseCaseError,
     authorization::{Authorization, Caller, Permit},
-    certificate::EffectiveParameters,
     credential::{
         CredentialName, CredentialType, CredentialVersion, LookupName, Metadata, Parameters,
         RequestedParameters, StoredVersion, VersionStore,
-        draft::{Generation, named_issuer},
+        draft::{EffectiveParameters, Generation, named_issuer},
         inputs::{ActiveInput, PermittedInput, is_derived_from, named_inputs},
         parameters::{
             BaseVersion, DURATION, SUBJECT, comparable_parameters, is_generated_by, normalize,

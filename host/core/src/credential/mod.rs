@@ -39,7 +39,7 @@ pub use certificates::{
     CountedType, CredentialsByDaysLeft, DAYS_LEFT, PublicParts,
 };
 pub use child_versions::{BULK_BYTES_MAX, BULK_CERTIFICATES_MAX};
-pub use draft::{CredentialTypes, KnownType};
+pub use draft::{CertificateSettings, CredentialTypes, KnownType};
 pub use forest::{
     AUTHORITIES_MAX, AuthorityTree, FOREST_AUTHORITIES_MAX, FOREST_SIGNED_MAX, ForestPage,
 };

@@ -8,13 +8,13 @@ use uuid::Uuid;
 use crate::{
     UseCaseError,
     authorization::{Authorization, Caller, Permit},
-    certificate::{DURATION_DAYS_MAX, EffectiveParameters, SigningUsages},
+    certificate::{DURATION_DAYS_MAX, SigningUsages},
     credential::{
         CredentialName, CredentialVersion, LookupName, Metadata, Parameters, PluginIdentity,
         StoredVersion, VersionAttributes, VersionStore, Written,
         certificates::permit_to_write,
         child_versions::ChildVersions,
-        draft::{Generation, named_issuer},
+        draft::{EffectiveParameters, Generation, named_issuer},
         generate::written_response,
         inputs::{PermittedInput, named_inputs},
         parameters::{

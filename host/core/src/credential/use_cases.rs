@@ -2,10 +2,10 @@ use std::sync::Arc;
 
 use crate::{
     authorization::Authorization,
-    certificate::CertificateSettings,
     credential::{
-        BulkRegenerateCredentials, CaRotation, CertificateCredentials, CredentialTypes,
-        GenerateCredentials, ReadCredentials, RegenerateCredentials, SetCredentials, VersionStore,
+        BulkRegenerateCredentials, CaRotation, CertificateCredentials, CertificateSettings,
+        CredentialTypes, GenerateCredentials, ReadCredentials, RegenerateCredentials,
+        SetCredentials, VersionStore,
         child_versions::{BulkSlots, ChildVersions},
         draft::Generation,
     },

@@ -23,7 +23,7 @@ mod values;
 
 use std::{collections::BTreeMap, path::Path};
 
-use keywright_core::certificate::{CertificateSettings, DURATION_DAYS_MAX};
+use keywright_core::{certificate::DURATION_DAYS_MAX, credential::CertificateSettings};
 use keywright_runtime::SandboxConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
