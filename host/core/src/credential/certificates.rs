@@ -19,7 +19,7 @@ use crate::{
         SignedCredential, StoredVersion, VersionAttributes, VersionStore,
         listing::{Listed, ReadableList},
         read::{for_response, in_days},
-        version::StoredCertificate,
+        version_store::StoredCertificate,
     },
     permission::{Actor, Operation},
     ports::{

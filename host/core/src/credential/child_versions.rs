@@ -17,8 +17,8 @@ use crate::{
     credential::{
         CredentialName, CredentialVersion, ListedVersion, LookupName, StoredVersion,
         VersionAttributes, VersionStore,
-        version::{Content, StoredCertificate},
-        version_store::{Draft, Pace, WRITE_ATTEMPTS_MAX},
+        version::Content,
+        version_store::{Draft, Pace, StoredCertificate, WRITE_ATTEMPTS_MAX},
     },
     permission::{Actor, Operation},
     ports::{

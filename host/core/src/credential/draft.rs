@@ -12,8 +12,8 @@ use crate::{
         VersionAttributes,
         inputs::Inputs,
         parameters::{COMMON_NAME, IS_CA, duration_days, signing_usages},
-        version::{Content, StoredCertificate, fields},
-        version_store::{Authority, Draft},
+        version::{Content, fields},
+        version_store::{Authority, Draft, StoredCertificate},
     },
     ports::{
         CertificateError, CertificateIssuer, Certificates, Clock, Generator, Generators,

@@ -16,8 +16,7 @@ use crate::{
         parameters::{
             BaseVersion, DURATION, SUBJECT, comparable_parameters, is_generated_by, normalize,
         },
-        version::StoredCertificate,
-        version_store::{ActiveVersions, Draft, TransitionalParent},
+        version_store::{ActiveVersions, Draft, StoredCertificate, TransitionalParent},
     },
     permission::Operation,
     ports::{

@@ -56,7 +56,7 @@ pub use name::{
     CredentialName, CredentialType, LookupName, NAME_CHARACTERS_MAX, NameError, PathPrefix,
     TypeError,
 };
-pub use parameters::{BaseVersion, Parameters, RequestedParameters};
+pub use parameters::{BaseVersion, RequestedParameters};
 pub use read::ReadCredentials;
 pub use regenerate::{
     Regenerate, RegenerateCertificate, RegenerateCredentials, regeneration_parameters,
@@ -68,11 +68,13 @@ pub use summary::{
     DUE_LISTED_MAX, DueCredential, DueCredentials, ROTATING_AUTHORITIES_MAX, RotatingAuthorities,
 };
 pub use use_cases::Credentials;
+pub(crate) use version::SealedFor;
 pub use version::{
-    Content, CredentialVersion, DigestError, IssuerVersion, LONG_FIELD_CHARACTERS_MAX, Lifetime,
-    METADATA_CHARACTERS_MAX, Metadata, MetadataError, PluginDigest, PluginIdentity, StoredVersion,
-    VALUE_BYTES_MAX, VersionAttributes,
+    Content, CredentialVersion, DigestError, IssuerVersion, Lifetime, METADATA_CHARACTERS_MAX,
+    Metadata, MetadataError, Parameters, PluginDigest, PluginIdentity, StoredVersion,
+    VersionAttributes,
 };
-pub(crate) use version::{SealedFor, StoredCertificate};
-pub(crate) use version_store::Pace;
-pub use version_store::{TransitionalParent, VersionStore};
+pub use version_store::{
+    LONG_FIELD_CHARACTERS_MAX, TransitionalParent, VALUE_BYTES_MAX, VersionStore,
+};
+pub(crate) use version_store::{Pace, StoredCertificate};

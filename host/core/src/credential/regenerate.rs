@@ -20,8 +20,9 @@ use crate::{
         parameters::{
             BaseVersion, DURATION, Limits, as_set, as_stored, current_parameters, normalize,
         },
-        version::StoredCertificate,
-        version_store::{ActiveVersions, Draft, TransitionalParent, WRITE_ATTEMPTS_MAX},
+        version_store::{
+            ActiveVersions, Draft, StoredCertificate, TransitionalParent, WRITE_ATTEMPTS_MAX,
+        },
     },
     permission::Operation,
     ports::{AppendCondition, CredentialKey, Generator, PluginCallError, VersionSelection},

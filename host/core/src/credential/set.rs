@@ -18,8 +18,10 @@ use crate::{
         generate::canonical_parameters,
         inputs::{PermittedInput, named_inputs},
         parameters::{ALTERNATIVE_NAMES, Limits, SUBJECT},
-        version::{Content, StoredCertificate, check_bytes, check_size, fields, take_text},
-        version_store::{Draft, WRITE_ATTEMPTS_MAX, field_absent},
+        version::{Content, fields, take_text},
+        version_store::{
+            Draft, StoredCertificate, WRITE_ATTEMPTS_MAX, check_bytes, check_size, field_absent,
+        },
     },
     permission::{Actor, Operation},
     ports::{

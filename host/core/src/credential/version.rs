@@ -4,21 +4,20 @@
 //! the value was derived, and the actor that chose the parameters. It also contains the name and the type of the credential, so
 //! that a change of either in the database is detected.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use chrono::{DateTime, Utc};
 use keywright_json::JsonError;
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::{Map, Value, value::RawValue};
 use uuid::Uuid;
-use zeroize::Zeroizing;
 
 use crate::{
     Secret, UseCaseError,
     certificate::CertificateFacts,
-    credential::{CredentialName, CredentialType, InputVersion, Parameters},
+    credential::{CredentialName, CredentialType, InputVersion, LookupName},
     permission::Actor,
-    ports::{CertificateFields, Envelope, SealError},
+    ports::{Envelope, SealError},
 };
 
 /// The attributes of a version that are stored unencrypted. Only the transitional flag changes later.
@@ -323,6 +322,107 @@ impl Content {
     }
 }
 
+/// The canonical parameters of a generated version, as normalized by its generator.
+#[derive(Clone, Default, PartialEq)]
+pub struct Parameters(Map<String, Value>);
+
+impl Parameters {
+    /// Wraps a JSON object of parameters.
+    pub fn new(fields: Map<String, Value>) -> Self {
+        Self(fields)
+    }
+
+    /// Parses what [`Parameters::to_json`] returned.
+    pub(crate) fn parse(json: &str) -> Result<Self, UseCaseError> {
+        let fields = keywright_json::read(json);
+        fields
+            .map(Self)
+            .map_err(|_| UseCaseError::StoredValueMalformed)
+    }
+
+    /// Returns the parameters as JSON text.
+    pub fn to_json(&self) -> String {
+        // Writing a map to a string can't fail.
+        serde_json::to_string(&self.0).unwrap_or_default()
+    }
+
+    /// Returns the JSON object of parameters.
+    pub fn into_fields(self) -> Map<String, Value> {
+        self.0
+    }
+
+    /// Returns the named parameter, or `None` if it is missing or null.
+    pub fn field(&self, name: &str) -> Option<&Value> {
+        self.0.get(name).filter(|value| !value.is_null())
+    }
+
+    /// Returns the named parameter if it is a string.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.field(name).and_then(Value::as_str)
+    }
+
+    /// Returns whether the named parameter is `true`.
+    pub fn is_true(&self, name: &str) -> bool {
+        self.field(name) == Some(&Value::Bool(true))
+    }
+
+    pub(crate) fn insert(&mut self, name: &str, value: Value) {
+        self.0.insert(name.to_owned(), value);
+    }
+
+    pub(crate) fn remove(&mut self, name: &str) -> Option<Value> {
+        self.0.remove(name)
+    }
+
+    /// Returns the parameters whose names satisfy the predicate.
+    pub fn retain(mut self, is_kept: impl Fn(&str) -> bool) -> Self {
+        self.0.retain(|name, _| is_kept(name));
+        self
+    }
+
+    /// Returns the parameters except parameters with these names.
+    pub(crate) fn without(self, names: &[String]) -> Self {
+        self.retain(|name| !names.iter().any(|without| without == name))
+    }
+
+    /// Returns whether a value generated with `self` satisfies `requested`.
+    ///
+    /// Parameters compare by value. A missing parameter equals null. The issuer's name compares case-insensitively, and a
+    /// missing name matches any name, because a certificate that was set may not name its signer. Strings of the parameters in
+    /// `folded` compare case-insensitively and without leading and trailing whitespace.
+    pub fn satisfies(
+        &self,
+        requested: &Self,
+        issuer_parameter: Option<&str>,
+        folded: &[&str],
+    ) -> bool {
+        let names = self.0.keys().chain(requested.0.keys());
+        names.into_iter().all(|name| {
+            let (stored, requested) = (self.field(name), requested.field(name));
+            let texts = stored
+                .and_then(Value::as_str)
+                .zip(requested.and_then(Value::as_str));
+            if issuer_parameter == Some(name.as_str()) {
+                return texts.is_none_or(|(stored, requested)| {
+                    LookupName::new(stored) == LookupName::new(requested)
+                });
+            }
+            if let Some((stored, requested)) = texts
+                && folded.contains(&name.as_str())
+            {
+                return stored.trim().to_lowercase() == requested.trim().to_lowercase();
+            }
+            stored == requested
+        })
+    }
+}
+
+impl fmt::Debug for Parameters {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Parameters(redacted)")
+    }
+}
+
 /// A version with its decrypted content.
 #[derive(Clone, Debug)]
 pub struct CredentialVersion {
@@ -444,35 +544,6 @@ fn raw(text: &str) -> Result<&RawValue, UseCaseError> {
     keywright_json::raw(text).map_err(|_| UseCaseError::StoredValueMalformed)
 }
 
-#[derive(Clone)]
-pub(crate) struct StoredCertificate {
-    pub(crate) ca: Option<String>,
-    pub(crate) certificate: Option<String>,
-    pub(crate) private_key: Option<Secret>,
-}
-
-impl StoredCertificate {
-    pub(crate) fn parse(value: &Secret) -> Result<Self, UseCaseError> {
-        let mut fields = fields(value).map_err(|_| UseCaseError::StoredValueMalformed)?;
-        let mut take =
-            |name| take_text(&mut fields, name).map_err(|_| UseCaseError::StoredValueMalformed);
-        Ok(Self {
-            ca: take("ca")?,
-            certificate: take("certificate")?,
-            private_key: take("private_key")?.map(Secret::new),
-        })
-    }
-
-    pub(crate) fn fields(&self) -> CertificateFields<'_> {
-        CertificateFields {
-            ca: self.ca.as_deref(),
-            certificate: self.certificate.as_deref(),
-            private_key: self.private_key.as_ref(),
-            ca_is_stored: false,
-        }
-    }
-}
-
 /// The fields of a certificate's value as JSON texts.
 pub(super) type Fields<'a> = BTreeMap<String, &'a RawValue>;
 
@@ -493,55 +564,6 @@ pub(super) fn take_text(
     let text = keywright_json::text(field.get());
     let text = text.map_err(|_| UseCaseError::ValueRefused(format!("{name} must be a string")))?;
     Ok(Some(text).filter(|text| !text.is_empty()))
-}
-
-/// The maximum size of a value, in bytes: of the text if the value is a string, otherwise of its JSON.
-pub const VALUE_BYTES_MAX: usize = 65_536;
-
-/// The maximum length of `public_key` and `username` in a value, in characters.
-pub const LONG_FIELD_CHARACTERS_MAX: usize = 7_000;
-
-const LONG_FIELDS: [&str; 2] = ["public_key", "username"];
-
-/// Checks the size of a value and of its fields.
-///
-/// # Errors
-/// [`UseCaseError::ValueTooLarge`], with the name of the part that is too large.
-pub(crate) fn check_size(value: &Secret) -> Result<(), UseCaseError> {
-    let json = value.expose();
-    // A string is not longer than its JSON, and a field not longer than the value.
-    if json.len() <= LONG_FIELD_CHARACTERS_MAX {
-        return Ok(());
-    }
-    let string = keywright_json::text(json).map(Zeroizing::new).ok();
-    check_bytes(string.as_ref().map_or(json.len(), |string| string.len()))?;
-    let too_long = |(name, field): (String, &RawValue)| {
-        let what = LONG_FIELDS.into_iter().find(|long| *long == name)?;
-        let text = Zeroizing::new(keywright_json::text(field.get()).ok()?);
-        (text.chars().count() > LONG_FIELD_CHARACTERS_MAX).then_some(what)
-    };
-    // A value that is not an object has no fields.
-    let fields = keywright_json::fields(json).unwrap_or_default();
-    match fields.into_iter().find_map(too_long) {
-        Some(what) => Err(UseCaseError::ValueTooLarge {
-            what,
-            max: LONG_FIELD_CHARACTERS_MAX,
-            unit: "characters",
-        }),
-        None => Ok(()),
-    }
-}
-
-/// Checks a lower bound of the size of a value.
-pub(crate) fn check_bytes(bytes: usize) -> Result<(), UseCaseError> {
-    if bytes > VALUE_BYTES_MAX {
-        return Err(UseCaseError::ValueTooLarge {
-            what: "the value of a credential",
-            max: VALUE_BYTES_MAX,
-            unit: "bytes",
-        });
-    }
-    Ok(())
 }
 
 #[cfg(test)]

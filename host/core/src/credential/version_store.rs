@@ -2,7 +2,8 @@
 
 use std::{future::poll_fn, mem, sync::Arc, task::Poll};
 
-use serde_json::value::to_raw_value;
+use serde_json::value::{RawValue, to_raw_value};
+use zeroize::Zeroizing;
 
 use crate::{
     Secret, UseCaseError,
@@ -10,12 +11,12 @@ use crate::{
     credential::{
         CredentialName, CredentialType, CredentialVersion, IssuerVersion, LookupName,
         StoredVersion, VersionAttributes,
-        version::{Content, ESCAPED_BYTES_MAX, StoredCertificate, check_size, fields, to_secret},
+        version::{Content, ESCAPED_BYTES_MAX, fields, take_text, to_secret},
     },
     ports::{
-        AppendCondition, Appended, CertificateError, Clock, CredentialKey, CredentialRepository,
-        Identifiers, KeyStatus, NOT_AN_AUTHORITY, NewVersion, ReadVersions, SealContext, Sealer,
-        VersionSelection,
+        AppendCondition, Appended, CertificateError, CertificateFields, Clock, CredentialKey,
+        CredentialRepository, Identifiers, KeyStatus, NOT_AN_AUTHORITY, NewVersion, ReadVersions,
+        SealContext, Sealer, VersionSelection,
     },
 };
 
@@ -377,6 +378,85 @@ fn with_trusted(value: &Secret, trusted: &str) -> Result<Secret, UseCaseError> {
     let both = to_raw_value(&both).map_err(|_| UseCaseError::StoredValueMalformed)?;
     fields.insert("ca".to_owned(), &both);
     to_secret(&fields, bytes_max)
+}
+
+/// The fields of a stored certificate.
+#[derive(Clone)]
+pub(crate) struct StoredCertificate {
+    pub(crate) ca: Option<String>,
+    pub(crate) certificate: Option<String>,
+    pub(crate) private_key: Option<Secret>,
+}
+
+impl StoredCertificate {
+    pub(crate) fn parse(value: &Secret) -> Result<Self, UseCaseError> {
+        let mut fields = fields(value).map_err(|_| UseCaseError::StoredValueMalformed)?;
+        let mut take =
+            |name| take_text(&mut fields, name).map_err(|_| UseCaseError::StoredValueMalformed);
+        Ok(Self {
+            ca: take("ca")?,
+            certificate: take("certificate")?,
+            private_key: take("private_key")?.map(Secret::new),
+        })
+    }
+
+    pub(crate) fn fields(&self) -> CertificateFields<'_> {
+        CertificateFields {
+            ca: self.ca.as_deref(),
+            certificate: self.certificate.as_deref(),
+            private_key: self.private_key.as_ref(),
+            ca_is_stored: false,
+        }
+    }
+}
+
+/// The maximum size of a value, in bytes: of the text if the value is a string, otherwise of its JSON.
+pub const VALUE_BYTES_MAX: usize = 65_536;
+
+/// The maximum length of `public_key` and `username` in a value, in characters.
+pub const LONG_FIELD_CHARACTERS_MAX: usize = 7_000;
+
+const LONG_FIELDS: [&str; 2] = ["public_key", "username"];
+
+/// Checks the size of a value and of its fields.
+///
+/// # Errors
+/// [`UseCaseError::ValueTooLarge`], with the name of the part that is too large.
+pub(crate) fn check_size(value: &Secret) -> Result<(), UseCaseError> {
+    let json = value.expose();
+    // A string is not longer than its JSON, and a field not longer than the value.
+    if json.len() <= LONG_FIELD_CHARACTERS_MAX {
+        return Ok(());
+    }
+    let string = keywright_json::text(json).map(Zeroizing::new).ok();
+    check_bytes(string.as_ref().map_or(json.len(), |string| string.len()))?;
+    let too_long = |(name, field): (String, &RawValue)| {
+        let what = LONG_FIELDS.into_iter().find(|long| *long == name)?;
+        let text = Zeroizing::new(keywright_json::text(field.get()).ok()?);
+        (text.chars().count() > LONG_FIELD_CHARACTERS_MAX).then_some(what)
+    };
+    // A value that is not an object has no fields.
+    let fields = keywright_json::fields(json).unwrap_or_default();
+    match fields.into_iter().find_map(too_long) {
+        Some(what) => Err(UseCaseError::ValueTooLarge {
+            what,
+            max: LONG_FIELD_CHARACTERS_MAX,
+            unit: "characters",
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Checks a lower bound of the size of a value.
+pub(crate) fn check_bytes(bytes: usize) -> Result<(), UseCaseError> {
+    if bytes > VALUE_BYTES_MAX {
+        return Err(UseCaseError::ValueTooLarge {
+            what: "the value of a credential",
+            max: VALUE_BYTES_MAX,
+            unit: "bytes",
+        });
+    }
+    Ok(())
 }
 
 /// Counts the steps of a loop that decrypts, and yields to the scheduler, so that requests on the same thread can run.

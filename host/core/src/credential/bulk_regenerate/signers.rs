@@ -15,8 +15,7 @@ use crate::{
         CredentialName, IssuerVersion, LookupName, Parameters, RegenerateCredentials,
         StoredVersion,
         regenerate::signer_of,
-        version::StoredCertificate,
-        version_store::{Authority, TransitionalParent},
+        version_store::{Authority, StoredCertificate, TransitionalParent},
     },
     ports::{Generator, NewVersion, ReadVersions},
 };

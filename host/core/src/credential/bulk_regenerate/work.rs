@@ -27,7 +27,7 @@ use crate::{
         CredentialName, Parameters, RegenerateCredentials, StoredVersion,
         inputs::{Inputs, PermittedInput, may_read_all, named_inputs},
         parameters::IS_CA,
-        version::StoredCertificate,
+        version_store::StoredCertificate,
     },
     permission::Actor,
     ports::{Additions, AppendCondition, Generator, NewVersion, ReadSigned, ReadVersions},
