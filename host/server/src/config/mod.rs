@@ -49,7 +49,7 @@ pub(crate) use self::{
     retention::RetentionConfig,
     schema::check as check_schema,
     server::{ServerSection, TlsConfig},
-    source::{Section, in_words, joined, name_within, read, require_regular},
+    source::{Section, in_words, joined, name_within, read, require_readable},
     storage::StorageConfig,
     values::ListenAddress,
 };

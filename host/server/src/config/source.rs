@@ -29,17 +29,23 @@ pub(crate) trait Section {
     }
 }
 
-/// Refuses a named pipe or a device. Reading it could block forever, and so would all later reloads.
-pub(crate) fn require_regular(path: &Path) -> io::Result<()> {
-    if fs::metadata(path)?.is_file() {
-        return Ok(());
+/// Refuses a named pipe, a device and a very large file. Reading it could take forever or fill the memory, and all later reloads
+/// would wait.
+pub(crate) fn require_readable(path: &Path) -> io::Result<()> {
+    let metadata = fs::metadata(path)?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
     }
-    Err(io::Error::other("it is not a regular file"))
+    if metadata.len() > FILE_BYTES_MAX {
+        let rule = format!("it is larger than {FILE_BYTES_MAX} bytes");
+        return Err(io::Error::other(rule));
+    }
+    Ok(())
 }
 
 /// Reads a text file.
 pub(super) fn read_text(path: &Path) -> io::Result<String> {
-    require_regular(path)?;
+    require_readable(path)?;
     fs::read_to_string(path).map_err(|cause| match cause.kind() {
         io::ErrorKind::InvalidData => io::Error::new(cause.kind(), "the file is not UTF-8"),
         _ => cause,
@@ -195,6 +201,9 @@ pub(crate) fn name_within(section: &str, path: &[String]) -> String {
     })
 }
 
+/// Maximum size of the configuration and of the files that it names, except for components.
+const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
 /// Maximum nesting of arrays and tables in a variable, more than any setting needs.
 const VARIABLE_DEPTH_MAX: usize = 64;
 
@@ -203,17 +212,25 @@ const CLIENT_PREFIX: &str = "client_";
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
+    use std::{fs::File, process::Command};
 
     use super::*;
 
     #[test]
-    fn a_named_pipe_is_not_read() {
+    fn a_named_pipe_and_a_large_file_are_not_read() {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
         let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
         assert!(made.success());
         let refused = read_text(&pipe).unwrap_err();
         assert_eq!(refused.to_string(), "it is not a regular file");
+
+        let large = folder.path().join("large");
+        File::create(&large)
+            .unwrap()
+            .set_len(FILE_BYTES_MAX + 1)
+            .unwrap();
+        let refused = read_text(&large).unwrap_err();
+        assert_eq!(refused.to_string(), "it is larger than 16777216 bytes");
     }
 }

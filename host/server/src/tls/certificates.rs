@@ -22,7 +22,7 @@ use webpki::{
 use zeroize::Zeroizing;
 
 use crate::{
-    config::{TlsConfig, require_regular},
+    config::{TlsConfig, require_readable},
     started::{StartupContext, StartupError},
 };
 
@@ -32,7 +32,7 @@ pub(crate) fn read_certificates(
     path: &Path,
 ) -> Result<Vec<CertificateDer<'static>>, StartupError> {
     let doing = format!("reading {what}");
-    require_regular(path).on_file(&doing, path)?;
+    require_readable(path).on_file(&doing, path)?;
     let refused = |cause| file_refused(&doing, path, cause);
     let certificates: Vec<_> = CertificateDer::pem_file_iter(path)
         .map_err(refused)?
@@ -53,7 +53,7 @@ pub(crate) fn read_private_key(path: &Path) -> Result<PrivateKeyDer<'static>, St
         pem.is_ok_and(|pem| pem.contains("ENCRYPTED"))
     };
     let doing = "reading the TLS private key";
-    require_regular(path).on_file(doing, path)?;
+    require_readable(path).on_file(doing, path)?;
     PrivateKeyDer::from_pem_file(path).map_err(|cause| match cause {
         _ if is_encrypted() => StartupError::new(format!(
             "the private key in {} is encrypted; store it without a passphrase",
