@@ -207,7 +207,8 @@ async fn an_unreachable_proxy_makes_the_server_unreachable() {
     let shell = Shell::of(&server)
         .variable("HTTPS_PROXY", "http://127.0.0.1:1")
         .variable("KEYWRIGHT_CLIENT_RETRIES", "0");
-    shell.run("get /a").expect(6);
+    let run = shell.run("get /a").expect(6);
+    run.errors.assert_contains("HTTPS_PROXY");
 }
 
 /// A proxy that opens tunnels and records their addresses.

@@ -1,6 +1,6 @@
 //! The outcomes and failures of commands, and their exit statuses.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{env, path::PathBuf, process::ExitCode};
 
 use tokio::task::JoinError;
 
@@ -104,6 +104,9 @@ impl CommandError {
             Self::Client(Error::ProviderUnavailable(cause)) if is_untrusted(cause) => Some(
                 "The file of `--ca-cert`, or of the saved login, must also contain the CA of the identity provider's certificate.",
             ),
+            Self::Client(error) if is_unreachable(error) && is_proxy_set() => {
+                Some("Also check the proxy in HTTPS_PROXY or ALL_PROXY.")
+            }
             Self::Client(Error::AuthoritiesMalformed) => {
                 Some("Check the file of `--ca-cert`, or of the saved login.")
             }
@@ -117,6 +120,18 @@ impl CommandError {
 
 fn is_untrusted(error: &Error) -> bool {
     matches!(error, Error::Unreachable { cause, .. } if cause == UNTRUSTED)
+}
+
+fn is_unreachable(error: &Error) -> bool {
+    match error {
+        Error::ProviderUnavailable(cause) => is_unreachable(cause),
+        error => matches!(error, Error::Unreachable { .. }),
+    }
+}
+
+fn is_proxy_set() -> bool {
+    let mut variables = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"].iter();
+    variables.any(|name| env::var_os(name).is_some_and(|value| !value.is_empty()))
 }
 
 const OTHER: u8 = 1;
