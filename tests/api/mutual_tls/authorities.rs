@@ -1,7 +1,7 @@
 //! The trusted CAs: their validity, servers without them, and the reload of TLS files.
 
 use std::{
-    fs,
+    fs, iter,
     path::Path,
     process::Command,
     thread,
@@ -91,6 +91,16 @@ async fn a_non_ca_certificate_is_refused_at_start_and_on_reload() {
         let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
         assert_result(&server, "as before", &holder, ACCEPTED);
     }
+}
+
+#[tokio::test]
+async fn clients_connect_even_if_the_names_of_the_cas_are_long() {
+    let authority = TestCertificate::root("clients");
+    let others = ["a", "b", "c", "d", "e"].map(|name| TestCertificate::root(&name.repeat(15_000)));
+    let authorities: Vec<_> = iter::once(&authority).chain(&others).collect();
+    let server = server_trusting(&authorities).await;
+    let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
+    assert_result(&server, "long names", &holder, ACCEPTED);
 }
 
 fn expired(parameters: &mut CertificateParams) {

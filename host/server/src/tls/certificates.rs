@@ -183,9 +183,15 @@ impl ClientVerifier {
         let names = authorities
             .iter()
             .map(|authority| DistinguishedName::in_sequence(&authority.anchor.subject));
+        let mut authority_names: Vec<_> = names.collect();
+        let names_bytes: usize = authority_names.iter().map(|name| name.as_ref().len()).sum();
+        if names_bytes > AUTHORITY_NAMES_BYTES_MAX {
+            // Without names, clients present any certificate.
+            authority_names.clear();
+        }
         Self {
             anchors: anchors.collect(),
-            authority_names: names.collect(),
+            authority_names,
             authorities,
             algorithms,
         }
@@ -308,6 +314,10 @@ impl ClientCertVerifier for ClientVerifier {
 /// Maximum number of CA certificates that a client may send. `webpki` tries each order of CAs with the same name, so the time
 /// grows exponentially, up to more than a second. The client has not proved yet that it has any trusted certificate.
 const INTERMEDIATES_MAX: usize = 6;
+
+/// Maximum size of the CAs' names in a handshake. By default, Java clients refuse a handshake message of more than 32 KiB; other
+/// clients refuse 64 KiB.
+const AUTHORITY_NAMES_BYTES_MAX: usize = 30_000;
 
 /// Accepts any purpose, if the extension is well-formed.
 struct AnyPurpose;
