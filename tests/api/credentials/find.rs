@@ -29,6 +29,8 @@ async fn a_path_finds_only_credentials_below_it() {
         ("/b/a", &["/b/a/b/c"]),
         ("/no/such", &[]),
         ("b/c", &[]),
+        ("//", &[]),
+        ("/a//", &[]),
     ] {
         let actual = server.found_names(&format!("path={path}")).await;
         assert_eq!(actual, expected, "{path}");

@@ -415,7 +415,7 @@ impl EffectivePermissions {
     /// with a slash. Each range excludes its second bound. The ranges are in order and don't overlap. Permissions distinguish
     /// case, so each name of a range must still be checked.
     pub(crate) fn ranges(&self, operation: Operation, prefix: &str) -> Vec<(String, String)> {
-        let whole = range_below(prefix.trim_end_matches('/'));
+        let whole = range_below(prefix.strip_suffix('/').unwrap_or(prefix));
         let Some(granted) = &self.granted else {
             return vec![whole];
         };
