@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{CERTIFICATES, Certificate, ids, summary};
 use crate::{
-    external_certificates::{Signing, authority},
+    external_certificates::{Signing, authority, self_signed_leaf},
     given,
 };
 
@@ -112,12 +112,15 @@ async fn signed_by_is_the_name_of_a_known_signer() {
     Certificate::generate(&server, "/generated", leaf).await;
     let own = json!({"self_sign": true});
     Certificate::generate(&server, "/own", own).await;
+    Certificate::set(&server, "/lone", self_signed_leaf("lone").public()).await;
     for (name, signer) in [
         ("/Root", "/Root"),
         ("/set-by-name", "/Root"),
         ("/set-by-value", ""),
         ("/generated", "/Root"),
         ("/own", "/own"),
+        // Only set CAs are flagged as self-signed.
+        ("/lone", ""),
     ] {
         assert_eq!(summary(&server, name).await["signed_by"], signer, "{name}");
     }
@@ -310,6 +313,17 @@ async fn expiry_searches_use_the_newest_version_of_any_kind() {
     let body = json!({"set_as_transitional": true, "duration": 10});
     let newest = certificate.regenerate(body).await.expect(200).json();
     assert_eq!(server.found_names(soon).await, ["/a"]);
+    // Otherwise, both versions may be from the same second.
+    let sql = "update credential set current_created_at = 0";
+    server.run_sql(sql).await;
+    for (search, created) in [
+        ("path=", "1970-01-01T00:00:00Z"),
+        (soon, newest["version_created_at"].as_str().unwrap()),
+    ] {
+        let found = server.get_json(&format!("/api/v1/data?{search}")).await;
+        let actual = &found["credentials"][0]["version_created_at"];
+        assert_eq!(actual, created, "{search}");
+    }
     let response = certificate.delete_version(&given::id(&newest)).await;
     response.expect(200);
     assert!(server.found_names(soon).await.is_empty());

@@ -47,8 +47,10 @@ async fn every_body_is_json_in_utf_8() {
 }
 
 #[tokio::test]
-async fn the_server_header_names_the_product_and_its_version() {
-    let server = Server::reused().await;
+async fn the_server_header_and_the_log_have_the_version() {
+    let server = Server::start().await;
+    let version = concat!(r#""keywright.version":""#, env!("CARGO_PKG_VERSION"), '"');
+    server.log().assert_contains(version);
     let expected = concat!("keywright/", env!("CARGO_PKG_VERSION"));
     for response in [
         server.get("/info").await,
