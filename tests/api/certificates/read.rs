@@ -194,7 +194,12 @@ async fn all_versions_listed_by_id_equal_the_versions_read_by_name() {
     let versions = root.versions().await;
     assert_eq!(versions.len(), 3);
     assert_eq!(versions, server.versions("/a").await);
-    for query in ["?current=false", "?current=FALSE", "?unknown=1"] {
+    for query in [
+        "?current=false",
+        "?current=FALSE",
+        "?current=",
+        "?unknown=1",
+    ] {
         assert_eq!(root.versions_where(query).await, versions, "{query}");
     }
 }

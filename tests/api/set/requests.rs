@@ -139,15 +139,13 @@ async fn metadata_over_7000_characters_is_refused() {
     let longest = "ä".repeat(METADATA_CHARACTERS_MAX - frame_characters);
     let set = json!({"name": "/value", "type": "value", "value": "v"});
     let generate = json!({"name": "/a", "type": "password", "mode": "overwrite"});
+    let regenerate = json!({"name": "/a"});
+    let through_data = json!({"name": "/a", "regenerate": true});
     for (method, path, mut body, status) in [
         (Method::PUT, "/api/v1/data", set, 400),
         (Method::POST, "/api/v1/data", generate, 400),
-        (
-            Method::POST,
-            "/api/v1/regenerate",
-            json!({"name": "/a"}),
-            413,
-        ),
+        (Method::POST, "/api/v1/regenerate", regenerate, 413),
+        (Method::POST, "/api/v1/data", through_data, 413),
     ] {
         body["metadata"] = json!({"a": longest});
         let request = server.authorized(method.clone(), path);
