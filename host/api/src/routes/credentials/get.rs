@@ -281,7 +281,8 @@ struct FindResponse<'a> {
 struct FoundBody<'a> {
     /// The credential's name, with the casing of its first version.
     name: &'a str,
-    /// When the active version was created.
+    /// When the active version was created. If none is active, and in a search by expiry without `effective`, when the latest
+    /// version was created.
     #[schemars(with = "Timestamp")]
     version_created_at: String,
     /// When the latest version expires; with `effective`, when the first certificate of its chain expires. Only in a search by
