@@ -52,40 +52,41 @@ impl Manifest {
     }
 
     pub(crate) fn component(&self) -> Result<&Descriptor, RegistryError> {
-        if self.config.media_type != CONFIG_MEDIA_TYPE {
-            return Err(RegistryError::manifest(
-                "does not describe a WebAssembly component: its configuration is not of the type application/vnd.wasm.config.v0+json",
-            ));
-        }
-        match self.layers.as_slice() {
-            [layer] if layer.media_type == COMPONENT_MEDIA_TYPE => Ok(layer),
-            [_] => Err(RegistryError::manifest(
-                "does not describe a WebAssembly component: its layer is not of the type application/wasm",
-            )),
-            _ => Err(RegistryError::manifest(
-                "does not describe a WebAssembly component: it must have exactly one layer",
-            )),
-        }
+        let reason = match self.layers.as_slice() {
+            _ if self.config.media_type != CONFIG_MEDIA_TYPE => {
+                format!("its configuration is not of the type {CONFIG_MEDIA_TYPE}")
+            }
+            [layer] if layer.media_type == COMPONENT_MEDIA_TYPE => return Ok(layer),
+            [_] => format!("its layer is not of the type {COMPONENT_MEDIA_TYPE}"),
+            _ => "it must have exactly one layer".to_owned(),
+        };
+        Err(RegistryError::manifest(&format!(
+            "does not describe a WebAssembly component: {reason}"
+        )))
     }
 
     pub(crate) fn of_component(config: &[u8], component: &[u8]) -> Self {
-        Self {
-            schema_version: 2,
-            media_type: Some(MEDIA_TYPE.to_owned()),
-            artifact_type: None,
-            config: Descriptor::of(CONFIG_MEDIA_TYPE, config),
-            layers: vec![Descriptor::of(COMPONENT_MEDIA_TYPE, component)],
-            manifests: None,
-        }
+        let config = Descriptor::of(CONFIG_MEDIA_TYPE, config);
+        Self::of(
+            None,
+            config,
+            Descriptor::of(COMPONENT_MEDIA_TYPE, component),
+        )
     }
 
     pub(crate) fn of_minisign_signature(signature: &[u8]) -> Self {
+        let config = Descriptor::of(EMPTY_MEDIA_TYPE, EMPTY);
+        let layer = Descriptor::of(MINISIGN_MEDIA_TYPE, signature);
+        Self::of(Some(MINISIGN_MEDIA_TYPE.to_owned()), config, layer)
+    }
+
+    fn of(artifact_type: Option<String>, config: Descriptor, layer: Descriptor) -> Self {
         Self {
             schema_version: 2,
             media_type: Some(MEDIA_TYPE.to_owned()),
-            artifact_type: Some(MINISIGN_MEDIA_TYPE.to_owned()),
-            config: Descriptor::of(EMPTY_MEDIA_TYPE, EMPTY),
-            layers: vec![Descriptor::of(MINISIGN_MEDIA_TYPE, signature)],
+            artifact_type,
+            config,
+            layers: vec![layer],
             manifests: None,
         }
     }

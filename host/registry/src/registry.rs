@@ -121,16 +121,16 @@ impl Registry {
         accept: Option<&'static str>,
         bytes_max: u64,
     ) -> Result<Vec<u8>, RegistryError> {
-        let mut request = self.start(Method::GET, url);
+        let mut request = self.request(Method::GET, url);
         if let Some(accept) = accept {
             request = request.header(ACCEPT, accept);
         }
-        let response = self.request(request).await?;
+        let response = self.send(request).await?;
         let response = self.expect(response, resource, StatusCode::OK).await?;
         whole(response, resource, bytes_max).await
     }
 
-    pub(crate) fn start(&self, method: Method, url: Url) -> RequestBuilder {
+    pub(crate) fn request(&self, method: Method, url: Url) -> RequestBuilder {
         self.client.request(method, url)
     }
 
@@ -139,10 +139,10 @@ impl Registry {
     /// # Errors
     /// If the request fails; or if the challenge comes from another origin, such as the target of a redirect or an
     /// upload: responding to it could disclose the password to that origin (as in CVE-2020-15157).
-    pub(crate) async fn request(&self, request: RequestBuilder) -> Result<Response, RegistryError> {
+    pub(crate) async fn send(&self, request: RequestBuilder) -> Result<Response, RegistryError> {
         let request = request.build()?;
         let again = request.try_clone();
-        let first = self.send(request).await?;
+        let first = self.send_once(request).await?;
         let (StatusCode::UNAUTHORIZED, Some(again)) = (first.status(), again) else {
             return Ok(first);
         };
@@ -155,7 +155,7 @@ impl Registry {
             return Ok(first);
         };
         *self.authorization.lock() = Some(authorization);
-        self.send(again).await
+        self.send_once(again).await
     }
 
     /// Checks that a response has this status.
@@ -198,7 +198,7 @@ impl Registry {
         })
     }
 
-    async fn send(&self, mut request: Request) -> Result<Response, RegistryError> {
+    async fn send_once(&self, mut request: Request) -> Result<Response, RegistryError> {
         let is_own = self.is_own(request.url());
         let known = self.authorization.lock().clone();
         if let Some(known) = known.filter(|_| is_own) {

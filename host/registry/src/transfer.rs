@@ -173,14 +173,14 @@ async fn push_blob(
 ) -> Result<(), RegistryError> {
     let digest = Digest::of(blob).to_string();
     let url = registry.url(repository, &format!("blobs/{digest}"));
-    let found = registry.request(registry.start(Method::HEAD, url)).await?;
+    let found = registry.send(registry.request(Method::HEAD, url)).await?;
     if found.status() == StatusCode::OK {
         return Ok(());
     }
     let resource = "an upload";
     let url = registry.url(repository, "blobs/uploads/");
-    let opening = registry.start(Method::POST, url.clone());
-    let opened = registry.request(opening).await?;
+    let opening = registry.request(Method::POST, url.clone());
+    let opened = registry.send(opening).await?;
     let opened = registry
         .expect(opened, resource, StatusCode::ACCEPTED)
         .await?;
@@ -225,9 +225,9 @@ async fn put(
     resource: &'static str,
 ) -> Result<(), RegistryError> {
     let upload = registry
-        .start(Method::PUT, url)
+        .request(Method::PUT, url)
         .header(CONTENT_TYPE, content_type);
-    let response = registry.request(upload.body(body)).await?;
+    let response = registry.send(upload.body(body)).await?;
     registry
         .expect(response, resource, StatusCode::CREATED)
         .await?;
