@@ -78,7 +78,7 @@ fn note_formats(project: &Project<'_>, language: Language) -> Result<(), Project
     Ok(())
 }
 
-/// Returns the format in a line of source, if it has a member of a schema such as `"format": "uuid"` or `format: 'uuid'`.
+/// Returns the format in a line of source, if it has a keyword of a schema such as `"format": "uuid"` or `format: 'uuid'`.
 fn format_in(line: &str) -> Option<&'static str> {
     let ignored = |character: char| character.is_whitespace() || r#""'\`"#.contains(character);
     let line = line.replace(ignored, "");

@@ -72,10 +72,10 @@ pub fn component_of_module(module: &[u8]) -> Result<Vec<u8>, ProjectError> {
     encode(module, &[CLOCK, WAITING])
 }
 
-/// Creates a component from a core module. `closed` lists the calls that trap, each with its note.
-fn encode(module: &[u8], closed: &[(&str, &str)]) -> Result<Vec<u8>, ProjectError> {
+/// Creates a component from a core module. `trapping` lists the calls that trap, each with its note.
+fn encode(module: &[u8], trapping: &[(&str, &str)]) -> Result<Vec<u8>, ProjectError> {
     let encode = || {
-        let adapter = adapter(notes_of(module)?.as_deref(), closed)?;
+        let adapter = adapter(notes_of(module)?.as_deref(), trapping)?;
         ComponentEncoder::default()
             .validate(true)
             .module(module)?
@@ -106,7 +106,7 @@ fn notes_of(module: &[u8]) -> anyhow::Result<Option<String>> {
 }
 
 /// Builds the adapter: a core module with the WIT of its imports. `notes` is the interface for lines of output.
-fn adapter(notes: Option<&str>, closed: &[(&str, &str)]) -> anyhow::Result<Vec<u8>> {
+fn adapter(notes: Option<&str>, trapping: &[(&str, &str)]) -> anyhow::Result<Vec<u8>> {
     let (note, import) = match notes {
         Some(name) => (
             format!("(import \"{name}\" \"note\" (func $note (param i32 i32)))"),
@@ -115,8 +115,8 @@ fn adapter(notes: Option<&str>, closed: &[(&str, &str)]) -> anyhow::Result<Vec<u
         None => ("(func $note (param i32 i32))".to_owned(), String::new()),
     };
     let mut text = ADAPTER_TEXT.replace(NOTE_PLACEHOLDER, &note);
-    for (call, reason) in closed {
-        text = text.replace(&format!("(; CLOSED {call} ;)"), &refusal(call, reason));
+    for (call, reason) in trapping {
+        text = text.replace(&format!("(; TRAP {call} ;)"), &refusal(call, reason));
     }
     let mut module = wat::parse_str(text)?;
     let mut resolve = Resolve::default();

@@ -41,7 +41,7 @@
     ;; Each read advances the clock by a microsecond, so that busy-waiting loops terminate. The clocks of the processor are monotonic,
     ;; too. Clock 0 is the time.
     (func (export "clock_time_get") (param $clock i32) (param i64) (param $time i32) (result i32)
-        (if (i32.eqz (local.get $clock)) (then (; CLOSED clock_time_get ;)))
+        (if (i32.eqz (local.get $clock)) (then (; TRAP clock_time_get ;)))
         (global.set $now (i64.add (global.get $now) (i64.const 1000)))
         (i64.store align=1 (local.get $time) (global.get $now))
         (i32.const 0)
@@ -181,7 +181,7 @@
                 )
                 (i64.gt_u (i64.load offset=24 align=1 (local.get $awaited)) (i64.const 1000000))
             )
-            (then (; CLOSED poll_oneoff ;))
+            (then (; TRAP poll_oneoff ;))
         )
         (global.set $now (i64.add (global.get $now) (i64.load offset=24 align=1 (local.get $awaited))))
         (i64.store align=1 (local.get $events) (i64.load align=1 (local.get $awaited)))
