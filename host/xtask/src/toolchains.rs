@@ -132,7 +132,7 @@ fn link(program: &Path, name: &str) -> Result<()> {
         .with_context(|| link.display().to_string())
 }
 
-/// Returns the folder with the programs of all toolchains.
+/// The folder with the programs of all toolchains.
 const BIN: &str = "target/toolchains/bin";
 const PYTHON: PythonEnvironment = PythonEnvironment {
     folder: "target/toolchains/python",
