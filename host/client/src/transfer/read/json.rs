@@ -25,6 +25,7 @@ pub(super) fn read(input: impl Read, receive: EntryReceiver<'_>) -> Result<(), F
         window: &window,
         receive,
         has_credentials: false,
+        has_duplicate: false,
         was_stopped: false,
     };
     let done = deserializer
@@ -32,6 +33,7 @@ pub(super) fn read(input: impl Read, receive: EntryReceiver<'_>) -> Result<(), F
         .and_then(|()| deserializer.end());
     match done {
         _ if reading.was_stopped => Ok(()),
+        Err(cause) if reading.has_duplicate => Err(malformed(&cause, DUPLICATE)),
         Err(cause) => Err(refused(cause, &window)),
         Ok(()) if reading.has_credentials => Ok(()),
         Ok(()) => Err(FileError::NoCredentials),
@@ -43,12 +45,15 @@ fn refused(cause: serde_json::Error, window: &Window) -> FileError {
     if window.is_exceeded() {
         return FileError::EntryTooLong;
     }
-    let reason = match cause.classify() {
-        Category::Io => return FileError::Unreadable(io::Error::from(cause)),
-        Category::Data => return FileError::NoCredentials,
-        Category::Eof => "unexpected end of file",
-        Category::Syntax => "invalid JSON",
-    };
+    match cause.classify() {
+        Category::Io => FileError::Unreadable(io::Error::from(cause)),
+        Category::Data => FileError::NoCredentials,
+        Category::Eof => malformed(&cause, "unexpected end of file"),
+        Category::Syntax => malformed(&cause, "invalid JSON"),
+    }
+}
+
+fn malformed(cause: &serde_json::Error, reason: &str) -> FileError {
     FileError::Malformed {
         line: cause.line(),
         column: cause.column(),
@@ -61,6 +66,8 @@ struct Reading<'a> {
     window: &'a Window,
     receive: EntryReceiver<'a>,
     has_credentials: bool,
+    /// Whether the key `credentials` occurs twice.
+    has_duplicate: bool,
     was_stopped: bool,
 }
 
@@ -79,7 +86,8 @@ impl<'de> Visitor<'de> for Document<'_, '_> {
             if field != "credentials" {
                 let IgnoredAny = fields.next_value()?;
             } else if self.0.has_credentials {
-                return Err(A::Error::custom("duplicate key `credentials`"));
+                self.0.has_duplicate = true;
+                return Err(A::Error::custom(DUPLICATE));
             } else {
                 self.0.has_credentials = true;
                 fields.next_value_seed(Credentials(self.0))?;
@@ -136,3 +144,5 @@ fn entry_of(position: Position, json: &RawValue) -> Result<Entry, EntryError> {
     })?;
     Entry::of(position, node)
 }
+
+const DUPLICATE: &str = "duplicate key `credentials`";

@@ -201,6 +201,11 @@ fn malformed_files_are_refused_without_their_content() {
             "line 1, column 21: invalid JSON",
         ),
         (
+            Format::Json,
+            "{\"credentials\": [],\n\"credentials\": []}",
+            "line 2, column 14: duplicate key `credentials`",
+        ),
+        (
             Format::Yaml,
             "credentials: []\n---\ncredentials: []\n",
             "the file has more than one YAML document",
