@@ -4,7 +4,7 @@ use std::{env, path::PathBuf, process::ExitCode};
 
 use tokio::task::JoinError;
 
-use crate::{Error, client::UNTRUSTED, new_file::SessionFileError};
+use crate::{Error, client::UNTRUSTED, new_file::FileAccessError};
 
 /// The outcome of a command that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(crate) enum CommandError {
     SessionMalformed(PathBuf),
     /// A file can't be read or written.
     #[error(transparent)]
-    File(#[from] SessionFileError),
+    File(#[from] FileAccessError),
     /// The arguments are invalid.
     #[error("{0}")]
     Usage(String),

@@ -14,14 +14,14 @@ use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
-use crate::{Secret, SecretJson, command_error::CommandError, new_file::SessionFileError};
+use crate::{Secret, SecretJson, command_error::CommandError, new_file::FileAccessError};
 
 /// Reads a text from a file, or from standard input if the path is `-`.
 pub(crate) fn text_of(path: &Path) -> Result<Zeroizing<String>, CommandError> {
     if path == Path::new("-") {
         return read_text(io::stdin().lock(), &"standard input");
     }
-    let file = File::open(path).map_err(|cause| SessionFileError::new(path, "read", cause))?;
+    let file = File::open(path).map_err(|cause| FileAccessError::new(path, "read", cause))?;
     read_text(file, &path.display())
 }
 

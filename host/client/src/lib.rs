@@ -59,7 +59,8 @@ mod transfer;
 
 pub use api::*;
 pub use client::{
-    Client, ClientBuilder, Error, Grant, LoginOptions, Loss, RequestError, Tokens, UserAction, Wait,
+    Client, ClientBuilder, Error, Grant, LoginOptions, Loss, ResponseError, Tokens, UserAction,
+    Wait,
 };
 pub use input::json_object;
 pub use keywright_json::JsonError;

@@ -48,7 +48,7 @@ pub(crate) enum Readers {
 
 /// A failed access to a file.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SessionFileError {
+pub(crate) enum FileAccessError {
     #[error("could not {action} {}: {cause}", path.display())]
     Failed {
         path: PathBuf,
@@ -61,7 +61,7 @@ pub(crate) enum SessionFileError {
     IsLink(PathBuf),
 }
 
-impl SessionFileError {
+impl FileAccessError {
     /// Returns whether the file is not UTF-8.
     pub(crate) fn is_not_text(&self) -> bool {
         matches!(self, Self::Failed { cause, .. } if cause.kind() == ErrorKind::InvalidData)
@@ -84,7 +84,7 @@ pub(crate) fn write_whole(
     target: &Path,
     bytes: &[u8],
     readers: Readers,
-) -> Result<(), SessionFileError> {
+) -> Result<(), FileAccessError> {
     let write = || {
         let new = NewFile::create(target, true, Some("specify another path"), readers)?;
         let mut content = new.content.try_clone()?;
@@ -94,33 +94,33 @@ pub(crate) fn write_whole(
         }
         new.rename_to_target()
     };
-    write().map_err(|cause| SessionFileError::new(target, "write", cause))
+    write().map_err(|cause| FileAccessError::new(target, "write", cause))
 }
 
 /// Returns the path of the regular file that a write would replace, if any.
-pub(crate) fn replaced_file(target: &Path) -> Result<Option<PathBuf>, SessionFileError> {
+pub(crate) fn replaced_file(target: &Path) -> Result<Option<PathBuf>, FileAccessError> {
     match resolve(target) {
         Ok(Target::Existing(path)) => Ok(Some(path)),
         Ok(Target::Absent(_) | Target::Stream(_)) => Ok(None),
-        Err(cause) => Err(SessionFileError::new(target, "write", cause)),
+        Err(cause) => Err(FileAccessError::new(target, "write", cause)),
     }
 }
 
 impl NewFile {
     /// Starts writing a file that only its owner may read.
-    pub(crate) fn begin(target: &Path, is_forced: bool) -> Result<Self, SessionFileError> {
+    pub(crate) fn begin(target: &Path, is_forced: bool) -> Result<Self, FileAccessError> {
         let refused = |cause| write_error(target, cause);
         if !is_forced && is_link(target).map_err(refused)? {
             // If the link is also refused with `--force`, this is the reason.
             resolve(target).map_err(refused)?;
-            return Err(SessionFileError::IsLink(target.to_owned()));
+            return Err(FileAccessError::IsLink(target.to_owned()));
         }
         let remedy = (!is_forced).then_some("use --force to write to it");
         Self::create(target, is_forced, remedy, Readers::Owner).map_err(refused)
     }
 
     /// Returns a handle for writing the content.
-    pub(crate) fn content(&self) -> Result<File, SessionFileError> {
+    pub(crate) fn content(&self) -> Result<File, FileAccessError> {
         let content = self.content.try_clone();
         content.map_err(|cause| write_error(&self.target, cause))
     }
@@ -129,7 +129,7 @@ impl NewFile {
     ///
     /// # Errors
     /// When the file can't be written. The temporary file is deleted.
-    pub(crate) async fn complete(self) -> Result<(), SessionFileError> {
+    pub(crate) async fn complete(self) -> Result<(), FileAccessError> {
         let target = self.target.clone();
         if self.name.is_some() {
             let content = self.content()?;
@@ -350,11 +350,11 @@ fn folder_of(target: &Path) -> &Path {
     }
 }
 
-fn write_error(target: &Path, cause: io::Error) -> SessionFileError {
+fn write_error(target: &Path, cause: io::Error) -> FileAccessError {
     if cause.kind() == ErrorKind::AlreadyExists {
-        SessionFileError::Exists(target.to_owned())
+        FileAccessError::Exists(target.to_owned())
     } else {
-        SessionFileError::new(target, "write", cause)
+        FileAccessError::new(target, "write", cause)
     }
 }
 
@@ -397,9 +397,9 @@ mod tests {
         fs::write(&target, "before").unwrap();
         fs::set_permissions(&target, Permissions::from_mode(0o644)).unwrap();
         let refused = raced.complete().await;
-        assert!(matches!(refused, Err(SessionFileError::Exists(_))));
+        assert!(matches!(refused, Err(FileAccessError::Exists(_))));
         let refused = NewFile::begin(&target, false);
-        assert!(matches!(refused.err(), Some(SessionFileError::Exists(_))));
+        assert!(matches!(refused.err(), Some(FileAccessError::Exists(_))));
         assert_eq!(fs::read(&target).unwrap(), b"before");
         let replacing = NewFile::begin(&target, true).unwrap();
         replacing.complete().await.unwrap();
@@ -439,7 +439,7 @@ mod tests {
         symlink("absent", file("dangling")).unwrap();
         for link in ["first", "dangling"] {
             let refused = NewFile::begin(&file(link), false);
-            assert!(matches!(refused.err(), Some(SessionFileError::IsLink(_))));
+            assert!(matches!(refused.err(), Some(FileAccessError::IsLink(_))));
         }
         symlink("circle", file("circle")).unwrap();
         let refused = write_whole(&file("circle"), b"", Readers::Owner).unwrap_err();

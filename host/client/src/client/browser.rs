@@ -48,12 +48,14 @@ pub(super) async fn tokens_by_browser(
     let page = page.ok_or(Error::GrantUnsupported("authorization_endpoint"))?;
     if endpoints.lacks_s256 {
         return Err(Error::GrantUnsupported(
-            "code_challenge_methods_supported: S256",
+            "S256 in code_challenge_methods_supported",
         ));
     }
     let (state, verifier) = (random()?, random()?);
     let failed = |cause: std::io::Error| {
-        Error::Configuration(format!("listening on 127.0.0.1 for the browser: {cause}"))
+        Error::Configuration(format!(
+            "could not listen on 127.0.0.1 for the browser: {cause}"
+        ))
     };
     let redirect = Redirect::listen(state.expose().to_owned())
         .await

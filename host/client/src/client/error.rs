@@ -9,13 +9,13 @@ use serde::Deserialize;
 pub enum Error {
     /// The server refused the request.
     #[error(transparent)]
-    Refused(#[from] RequestError),
+    Refused(#[from] ResponseError),
     /// The identity provider refused to issue a token.
     #[error("the identity provider refuses the login: {0}")]
-    LoginRefused(RequestError),
+    LoginRefused(ResponseError),
     /// The identity provider refused to revoke a login.
     #[error("the identity provider refuses the revocation: {0}")]
-    RevocationRefused(RequestError),
+    RevocationRefused(ResponseError),
     /// Revoking a client's login requires the client's secret.
     #[error("revoking a client's login requires its secret")]
     ClientSecretMissing,
@@ -122,8 +122,8 @@ pub enum Error {
     /// The client certificate or its key is malformed.
     #[error("the client certificate or its private key is not valid PEM")]
     ClientCertificateMalformed,
-    /// The client can't be created.
-    #[error("could not create the client: {0}")]
+    /// The client, or its listener for the browser, can't be created.
+    #[error("{0}")]
     Configuration(String),
 }
 
@@ -199,7 +199,7 @@ impl Error {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[error("{}", self.message())]
-pub struct RequestError {
+pub struct ResponseError {
     /// The HTTP status.
     pub status: u16,
     /// The server's message or an OAuth 2.0 error code; empty if the body does not match the API.
@@ -208,7 +208,7 @@ pub struct RequestError {
     pub description: Option<String>,
 }
 
-impl RequestError {
+impl ResponseError {
     /// Parses the body of a response with this status.
     pub(crate) fn read(status: u16, body: &[u8]) -> Self {
         let Body { error, description } = keywright_json::read_bytes(body).unwrap_or_default();
@@ -251,7 +251,7 @@ mod tests {
             (b"", "the server responded with status 404"),
         ];
         for (body, words) in cases {
-            assert_eq!(RequestError::read(404, body).to_string(), words);
+            assert_eq!(ResponseError::read(404, body).to_string(), words);
         }
     }
 }

@@ -16,7 +16,7 @@ use reqwest::{Certificate, Identity, redirect::Policy, tls};
 use serde::de::DeserializeOwned;
 use zeroize::Zeroizing;
 
-pub use error::{Error, Loss, RequestError};
+pub use error::{Error, Loss, ResponseError};
 pub use grant::{Grant, LoginOptions, Tokens, UserAction};
 pub(crate) use grant::{TOKEN_BYTES_MAX, is_access_token};
 pub(crate) use transport::{Call, UNTRUSTED, address};
@@ -266,9 +266,12 @@ impl ClientBuilder {
                 Identity::from_pem(identity).map_err(|_| Error::ClientCertificateMalformed)?;
             http = http.identity(identity);
         }
-        let http = http
-            .build()
-            .map_err(|cause| Error::Configuration(build_error(&cause)))?;
+        let http = http.build().map_err(|cause| {
+            Error::Configuration(format!(
+                "could not create the client: {}",
+                build_error(&cause)
+            ))
+        })?;
         let shared = Shared {
             transport: Transport {
                 http,

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     discovery::{Document, Endpoints, SecretMethod, document_urls, page_url},
-    error::{Error, Loss, RequestError},
+    error::{Error, Loss, ResponseError},
     grant::{LoginOptions, OnUserAction, TOKEN_BYTES_MAX, Tokens, UserAction, is_access_token},
     transport::{Call, Response, Transport, address, receive_from_provider, send_with_retries},
     waits::Waits,
@@ -215,7 +215,9 @@ impl IdentityProvider<'_> {
         let response = match send_with_retries(&call, self.waits, send).await {
             Err(Error::Refused(refusal)) if refusal.status != UNAVAILABLE => {
                 // The message of another server would not explain the error.
-                return Err(other_server(RequestError::read(refusal.status, b"").into()));
+                return Err(other_server(
+                    ResponseError::read(refusal.status, b"").into(),
+                ));
             }
             response => response?,
         };

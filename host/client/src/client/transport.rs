@@ -16,7 +16,7 @@ use serde::Serialize;
 use zeroize::Zeroizing;
 
 use super::{
-    error::{Error, Loss, RequestError},
+    error::{Error, Loss, ResponseError},
     waits::{Waits, parse_retry_after},
 };
 use crate::Secret;
@@ -141,23 +141,23 @@ impl Response {
     /// Returns whether a retry may succeed soon: a 503, except in read-only mode.
     fn is_unavailable(&self) -> bool {
         self.status == StatusCode::SERVICE_UNAVAILABLE.as_u16()
-            && RequestError::read(self.status, &self.body).error != READ_ONLY
+            && ResponseError::read(self.status, &self.body).error != READ_ONLY
     }
 
     /// Returns whether the server rejects the access token as invalid, for a reason other than its age.
     pub(super) fn reports_invalid_token(&self) -> bool {
         self.status == StatusCode::UNAUTHORIZED.as_u16()
-            && RequestError::read(self.status, &self.body).error == "invalid_token"
+            && ResponseError::read(self.status, &self.body).error == "invalid_token"
     }
 
     /// Returns whether the access token has expired, according to the error code. The status does not matter.
     pub(super) fn reports_expired_token(&self) -> bool {
         self.status >= 400
-            && RequestError::read(self.status, &self.body).error == "access_token_expired"
+            && ResponseError::read(self.status, &self.body).error == "access_token_expired"
     }
 }
 
-impl From<Response> for RequestError {
+impl From<Response> for ResponseError {
     fn from(response: Response) -> Self {
         Self::read(response.status, &response.body)
     }
@@ -181,9 +181,9 @@ where
             Ok(response) if response.is_success() => return Ok(response),
             Ok(response) if response.is_unavailable() => {
                 let retry_after = response.retry_after;
-                (Error::from(RequestError::from(response)), retry_after)
+                (Error::from(ResponseError::from(response)), retry_after)
             }
-            Ok(response) => return Err(RequestError::from(response).into()),
+            Ok(response) => return Err(ResponseError::from(response).into()),
             Err(error) if call.may_be_retried_after(&error) => (error, None),
             Err(error) => return Err(error),
         };

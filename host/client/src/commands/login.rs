@@ -12,7 +12,7 @@ use clap::Args;
 use super::run::{CommandError, Completion, Context, Run, help, reporting_retries};
 use crate::{
     Client, Error, Grant, LoginOptions, Secret, Tokens, UserAction, input,
-    new_file::SessionFileError,
+    new_file::FileAccessError,
     output,
     session::{Settings, StoredSession},
 };
@@ -213,7 +213,7 @@ fn session(
     login_options: LoginOptions,
 ) -> Result<StoredSession, CommandError> {
     let absolute = |file: &PathBuf| {
-        path::absolute(file).map_err(|cause| SessionFileError::new(file, "locate", cause))
+        path::absolute(file).map_err(|cause| FileAccessError::new(file, "locate", cause))
     };
     let ca_cert = settings.ca_cert.iter().map(absolute);
     let client_certificate = match &settings.client_certificate {

@@ -15,7 +15,7 @@ use crate::{
     client::{TOKEN_BYTES_MAX, is_access_token},
     command_error::CommandError,
     input::without_line_end,
-    new_file::SessionFileError,
+    new_file::FileAccessError,
 };
 
 /// The environment variables with settings, by name. Empty variables are ignored.
@@ -82,7 +82,7 @@ pub(super) fn access_token(
 
 /// Reads an access token from a file.
 fn read_token(path: &Path) -> Result<Secret, CommandError> {
-    let failed = |cause| SessionFileError::new(path, "read", cause);
+    let failed = |cause| FileAccessError::new(path, "read", cause);
     let file = File::open(path).map_err(failed)?;
     let mut bytes = Zeroizing::new(Vec::with_capacity(TOKEN_BYTES_MAX + 3));
     // Room for a line end and one excess byte.

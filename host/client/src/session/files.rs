@@ -19,7 +19,7 @@ use crate::{
     LoginOptions, Secret, Tokens,
     client::StoredLogin,
     command_error::CommandError,
-    new_file::{Readers, SessionFileError, write_whole},
+    new_file::{FileAccessError, Readers, write_whole},
 };
 
 /// The folder with the settings and the session.
@@ -43,18 +43,18 @@ impl Directory {
     }
 
     /// Reads a file in the folder. `None` if it does not exist.
-    fn read(&self, name: &str) -> Result<Option<Zeroizing<String>>, SessionFileError> {
+    fn read(&self, name: &str) -> Result<Option<Zeroizing<String>>, FileAccessError> {
         let path = self.file(name);
         match File::open(&path).and_then(read_limited) {
             Ok(text) => Ok(Some(text)),
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(cause) => Err(SessionFileError::new(&path, "read", cause)),
+            Err(cause) => Err(FileAccessError::new(&path, "read", cause)),
         }
     }
 
     /// Creates the folder if it does not exist.
-    fn create(&self) -> Result<(), SessionFileError> {
-        let failed = |cause| SessionFileError::new(&self.0, "create", cause);
+    fn create(&self) -> Result<(), FileAccessError> {
+        let failed = |cause| FileAccessError::new(&self.0, "create", cause);
         let mut folder = DirBuilder::new();
         folder.recursive(true).mode(0o700);
         folder.create(&self.0).map_err(failed)
@@ -75,11 +75,11 @@ impl Directory {
     }
 
     /// Deletes a file in the folder, or the target of a link, if it exists.
-    fn delete(&self, name: &str) -> Result<(), SessionFileError> {
+    fn delete(&self, name: &str) -> Result<(), FileAccessError> {
         let path = self.file(name);
         match fs::canonicalize(&path).and_then(fs::remove_file) {
             Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
-                Err(SessionFileError::new(&path, "delete", cause))
+                Err(FileAccessError::new(&path, "delete", cause))
             }
             _ => Ok(()),
         }
@@ -209,7 +209,7 @@ impl StoredSession {
     }
 
     /// Writes the session, and replaces an existing one.
-    pub(crate) fn write(&self, directory: &Directory) -> Result<(), SessionFileError> {
+    pub(crate) fn write(&self, directory: &Directory) -> Result<(), FileAccessError> {
         directory.create()?;
         let _lock = directory.lock();
         self.save(directory)
@@ -253,7 +253,7 @@ impl StoredSession {
         self.server == other.server && tokens(self) == tokens(other)
     }
 
-    fn save(&self, directory: &Directory) -> Result<(), SessionFileError> {
+    fn save(&self, directory: &Directory) -> Result<(), FileAccessError> {
         let tokens = self.tokens.as_ref();
         let text = |secret: &Secret| secret.expose().to_owned();
         let (cert, key) = self.client_certificate.clone().unzip();
@@ -272,7 +272,7 @@ impl StoredSession {
         };
         let file = directory.file(SESSION_FILE);
         let text = serde_json::to_vec_pretty(&stored)
-            .map_err(|cause| SessionFileError::new(&file, "write", cause.into()))?;
+            .map_err(|cause| FileAccessError::new(&file, "write", cause.into()))?;
         write_whole(&file, &Zeroizing::new(text), Readers::Owner)
     }
 
@@ -280,7 +280,7 @@ impl StoredSession {
     pub(crate) fn delete_unless_replaced(
         &self,
         directory: &Directory,
-    ) -> Result<(), SessionFileError> {
+    ) -> Result<(), FileAccessError> {
         let _lock = directory.lock();
         let stored = Self::read(directory).ok().flatten();
         if stored.is_none_or(|stored| stored.server == self.server) {
@@ -290,7 +290,7 @@ impl StoredSession {
     }
 
     /// Deletes the stored session, if any.
-    pub(crate) fn delete(directory: &Directory) -> Result<(), SessionFileError> {
+    pub(crate) fn delete(directory: &Directory) -> Result<(), FileAccessError> {
         let _lock = directory.lock();
         directory.delete(SESSION_FILE)
     }

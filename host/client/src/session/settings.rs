@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     Client, ClientBuilder, Grant, LoginOptions, Tokens, client::address,
-    command_error::CommandError, new_file::SessionFileError,
+    command_error::CommandError, new_file::FileAccessError,
 };
 
 // The arguments that all commands have.
@@ -248,10 +248,6 @@ fn retries(environment: &Environment) -> Result<Option<u32>, CommandError> {
     }
 }
 
-fn read_certificates(path: &PathBuf) -> Result<Zeroizing<Vec<u8>>, CommandError> {
-    read_pem(path, "-----BEGIN CERTIFICATE-----", "certificate")
-}
-
 /// Returns the grant of the client in the environment.
 fn grant(environment: &Environment) -> Result<Option<Grant>, CommandError> {
     let client = (environment.text("ID"), environment.secret("SECRET"));
@@ -262,8 +258,18 @@ fn grant(environment: &Environment) -> Result<Option<Grant>, CommandError> {
     }))
 }
 
+fn login_options(environment: &Environment, file: &SettingsFile) -> LoginOptions {
+    LoginOptions {
+        client_id: file.client_id.clone(),
+        scope: environment.text("SCOPE").or(file.scope.clone()),
+        audience: environment.text("AUDIENCE").or(file.audience.clone()),
+        resource: environment.text("RESOURCE").or(file.resource.clone()),
+        is_of_client: false,
+    }
+}
+
 /// Reads certificates of CAs, and checks that TLS can use them.
-fn read_authorities(path: &PathBuf) -> Result<Zeroizing<Vec<u8>>, CommandError> {
+fn read_authorities(path: &Path) -> Result<Zeroizing<Vec<u8>>, CommandError> {
     let pem = read_certificates(path)?;
     for (index, certificate) in CertificateDer::pem_slice_iter(&pem).enumerate() {
         let is_usable = certificate.is_ok_and(|der| RootCertStore::empty().add(der).is_ok());
@@ -277,8 +283,8 @@ fn read_authorities(path: &PathBuf) -> Result<Zeroizing<Vec<u8>>, CommandError> 
 
 /// Reads a client certificate with its chain and its private key, and checks that TLS can use them.
 fn read_client_certificate(
-    cert: &PathBuf,
-    key: &PathBuf,
+    cert: &Path,
+    key: &Path,
 ) -> Result<[Zeroizing<Vec<u8>>; 2], CommandError> {
     let pems = [read_certificates(cert)?, read_key(key)?];
     let [chain, keys] = &pems;
@@ -313,7 +319,11 @@ fn invalid(path: &Path, reason: &str) -> CommandError {
     CommandError::Other(format!("{}: {reason}", path.display()))
 }
 
-fn read_key(path: &PathBuf) -> Result<Zeroizing<Vec<u8>>, CommandError> {
+fn read_certificates(path: &Path) -> Result<Zeroizing<Vec<u8>>, CommandError> {
+    read_pem(path, "-----BEGIN CERTIFICATE-----", "certificate")
+}
+
+fn read_key(path: &Path) -> Result<Zeroizing<Vec<u8>>, CommandError> {
     let pem = read_pem(path, "PRIVATE KEY-----", "private key")?;
     let marks = ["BEGIN ENCRYPTED PRIVATE KEY", "Proc-Type: 4,ENCRYPTED"];
     if marks.iter().any(|mark| contains(&pem, mark)) {
@@ -325,8 +335,8 @@ fn read_key(path: &PathBuf) -> Result<Zeroizing<Vec<u8>>, CommandError> {
     Ok(pem)
 }
 
-fn read_pem(path: &PathBuf, mark: &str, kind: &str) -> Result<Zeroizing<Vec<u8>>, CommandError> {
-    let failed = |cause| SessionFileError::new(path, "read", cause);
+fn read_pem(path: &Path, mark: &str, kind: &str) -> Result<Zeroizing<Vec<u8>>, CommandError> {
+    let failed = |cause| FileAccessError::new(path, "read", cause);
     let file = File::open(path).map_err(failed)?;
     let mut pem = Zeroizing::new(Vec::new());
     let read = file.take(PEM_BYTES_MAX + 1).read_to_end(&mut pem);
@@ -346,16 +356,6 @@ fn read_pem(path: &PathBuf, mark: &str, kind: &str) -> Result<Zeroizing<Vec<u8>>
 fn contains(bytes: &[u8], text: &str) -> bool {
     let mut windows = bytes.windows(text.len());
     windows.any(|window| window == text.as_bytes())
-}
-
-fn login_options(environment: &Environment, file: &SettingsFile) -> LoginOptions {
-    LoginOptions {
-        client_id: file.client_id.clone(),
-        scope: environment.text("SCOPE").or(file.scope.clone()),
-        audience: environment.text("AUDIENCE").or(file.audience.clone()),
-        resource: environment.text("RESOURCE").or(file.resource.clone()),
-        is_of_client: false,
-    }
 }
 
 const HEADING: &str = "Global options";

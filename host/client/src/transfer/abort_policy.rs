@@ -63,7 +63,7 @@ pub(crate) const LOSSES_IN_A_ROW_MAX: u32 = 3;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Loss, RequestError};
+    use crate::{Loss, ResponseError};
 
     fn lost() -> Error {
         Error::Unreachable {
@@ -74,7 +74,7 @@ mod tests {
     }
 
     fn refused(status: u16) -> Error {
-        Error::Refused(RequestError::read(status, br#"{"error":"no"}"#))
+        Error::Refused(ResponseError::read(status, br#"{"error":"no"}"#))
     }
 
     #[test]
