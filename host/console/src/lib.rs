@@ -41,8 +41,8 @@ use pages::{
     browse, certificate, certificates, credential, download, expiring, explain, generate,
     keys_and_plugins, login as login_pages, overview, permission, permissions, rotation, set,
 };
-use session::{Sessions, Visit};
-use state::State;
+use session::{Session, Sessions};
+use state::{State, Visit};
 
 /// The console.
 #[derive(Clone)]
@@ -221,7 +221,7 @@ impl Console {
         handler: F,
     ) -> ConsoleRoute
     where
-        F: Fn(Arc<State>, Visit, Request) -> R + Send + Sync + Copy + 'static,
+        F: Fn(Visit, Request) -> R + Send + Sync + Copy + 'static,
         R: Future<Output = PageResult> + Send + 'static,
     {
         let state = Arc::clone(&self.0);
@@ -233,14 +233,15 @@ impl Console {
             handle: Box::new(move |request| {
                 let state = Arc::clone(&state);
                 Box::pin(async move {
-                    let visit = Visit::of(&request);
-                    let responding = if let Some(visit) = visit.clone() {
-                        handler(Arc::clone(&state), visit, request).await
-                    } else {
-                        let message = "there is no session";
-                        Err(PageError::new(StatusCode::UNAUTHORIZED, message).into())
+                    let session = request.extensions().get::<Arc<Session>>().cloned();
+                    let responding = match Visit::of(Arc::clone(&state), &request) {
+                        Some(visit) => handler(visit, request).await,
+                        None => Err(PageError::new(StatusCode::UNAUTHORIZED, NO_SESSION).into()),
                     };
-                    let refused = |failure| state.error(failure).into_response_to(visit.as_ref());
+                    let refused = |failure| {
+                        let error = state.error(failure);
+                        error.into_response_to(session.as_deref())
+                    };
                     secured(responding.unwrap_or_else(refused))
                 })
             }),
@@ -266,7 +267,10 @@ fn reading_form(route: ConsoleRoute) -> ConsoleRoute {
 }
 
 /// Responds to requests for paths without a page.
-async fn no_such_page(_: Arc<State>, _: Visit, _: Request) -> PageResult {
+async fn no_such_page(_: Visit, _: Request) -> PageResult {
     let message = "the console has no page at this address";
     Err(PageError::new(StatusCode::NOT_FOUND, message).into())
 }
+
+/// The message if the server did not authenticate the caller of a page.
+const NO_SESSION: &str = "there is no session";

@@ -14,11 +14,11 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use keywright_core::UseCaseError;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::{paths, session::Visit};
+use crate::{paths, session::Session};
 
 pub(crate) struct Page<'a> {
     title: &'a str,
-    visit: Option<&'a Visit>,
+    session: Option<&'a Session>,
     section: &'a str,
     leads_to: Option<&'a str>,
     status: StatusCode,
@@ -29,7 +29,7 @@ impl<'a> Page<'a> {
     pub(crate) fn new(title: &'a str) -> Self {
         Self {
             title,
-            visit: None,
+            session: None,
             section: "",
             leads_to: None,
             status: StatusCode::OK,
@@ -37,9 +37,9 @@ impl<'a> Page<'a> {
     }
 
     /// Creates a page of a session, in the section of the navigation with this path.
-    pub(crate) fn of(visit: &'a Visit, section: &'a str, title: &'a str) -> Self {
+    pub(crate) fn of(session: &'a Session, section: &'a str, title: &'a str) -> Self {
         Self {
-            visit: Some(visit),
+            session: Some(session),
             section,
             ..Self::new(title)
         }
@@ -77,7 +77,7 @@ impl<'a> Page<'a> {
                     a.skip href="#content" { "Skip to the content" }
                     header {
                         span.brand { "Keywright" }
-                        @if let Some(visit) = self.visit { (navigation(visit, self.section)) }
+                        @if let Some(session) = self.session { (navigation(session, self.section)) }
                     }
                     main id="content" tabindex="-1" {
                         h1 { (self.title) }
@@ -91,7 +91,7 @@ impl<'a> Page<'a> {
     }
 }
 
-fn navigation(visit: &Visit, section: &str) -> Markup {
+fn navigation(session: &Session, section: &str) -> Markup {
     html! {
         nav aria-label="Console" {
             ul {
@@ -101,16 +101,16 @@ fn navigation(visit: &Visit, section: &str) -> Markup {
             }
         }
         form.session method="post" action=(paths::LOGOUT) {
-            (csrf_field(visit))
-            span { (visit.session.actor.as_str()) }
+            (csrf_field(session))
+            span { (session.actor.as_str()) }
             button { "Log out" }
         }
     }
 }
 
 /// Returns the hidden field with the session's token that each form must contain.
-pub(crate) fn csrf_field(visit: &Visit) -> Markup {
-    html! { input type="hidden" name=(CSRF_FIELD) value=(visit.session.csrf_token()); }
+pub(crate) fn csrf_field(session: &Session) -> Markup {
+    html! { input type="hidden" name=(CSRF_FIELD) value=(session.csrf_token()); }
 }
 
 /// Renders a time as its distance from now, with the exact time as a title.
@@ -268,10 +268,10 @@ impl PageError {
     }
 
     /// Returns the page with the navigation, if the request has a session.
-    pub(crate) fn into_response_to(self, visit: Option<&Visit>) -> Response {
+    pub(crate) fn into_response_to(self, session: Option<&Session>) -> Response {
         let title = self.status.canonical_reason().unwrap_or("Error");
         let page = Page {
-            visit,
+            session,
             status: self.status,
             ..Page::new(title)
         };

@@ -1,4 +1,4 @@
-//! The addresses of the pages and actions.
+//! The addresses of the pages and actions, and the names of their common query parameters and form fields.
 
 /// The credentials, and the first page.
 pub(crate) const BROWSE: &str = "/console";
@@ -61,8 +61,16 @@ pub(crate) fn link_to_permissions(path: &str) -> String {
 }
 
 pub(crate) fn link_to_set(name: &str, credential_type: &str) -> String {
-    link(SET, [(NAME, name), ("type", credential_type)])
+    link(SET, [(NAME, name), (TYPE, credential_type)])
 }
 
-/// The query parameter with the name of a credential.
+/// The parameter with the name of a credential.
 pub(crate) const NAME: &str = "name";
+/// The parameter with a credential type.
+pub(crate) const TYPE: &str = "type";
+/// The parameter with the id of a version.
+pub(crate) const VERSION: &str = "version";
+/// The parameter with the number of a page, from 1.
+pub(crate) const PAGE: &str = "page";
+/// The parameter with the position at which a page begins.
+pub(crate) const FROM: &str = "from";

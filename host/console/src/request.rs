@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 
 use crate::{
     page::{CSRF_FIELD, PageError},
-    session::{Session, Visit},
+    session::Session,
 };
 
 /// Returns the value of a cookie; `None` if it is absent or there are several of this name.
@@ -91,7 +91,7 @@ impl Fields {
     }
 
     /// Receives the form of a request, and checks the session's token in it. This is the only way to read a form.
-    pub(crate) async fn of_form(request: Request, visit: &Visit) -> Result<Self, PageError> {
+    pub(crate) async fn of_form(request: Request, session: &Session) -> Result<Self, PageError> {
         let media_type = request.headers().get(CONTENT_TYPE);
         let media_type = media_type.and_then(|text| text.to_str().ok());
         if media_type.and_then(|text| text.split(';').next()) != Some(FORM_TYPE) {
@@ -119,7 +119,7 @@ impl Fields {
             return Err(PageError::new(StatusCode::PAYLOAD_TOO_LARGE, &message));
         }
         let fields = Self::parse(&body);
-        fields.check_token(&visit.session)?;
+        fields.check_token(session)?;
         Ok(fields)
     }
 

@@ -13,10 +13,9 @@ use aws_lc_rs::{
     constant_time::verify_slices_are_equal,
     digest::{SHA256, digest},
 };
-use axum::extract::Request;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use chrono::{DateTime, Utc};
-use keywright_core::{Secret, authorization::Caller, permission::Actor};
+use keywright_core::{Secret, permission::Actor};
 use parking_lot::Mutex;
 use tokio::sync::Mutex as AsyncMutex;
 
@@ -72,23 +71,6 @@ impl Session {
         let used_at_ms = self.used_at_ms.load(Ordering::Relaxed);
         is_past(self.started_at_ms, limits.age_max, now_ms)
             || is_past(used_at_ms, limits.idle_max, now_ms)
-    }
-}
-
-/// A request with a session.
-#[derive(Clone)]
-pub(crate) struct Visit {
-    pub(crate) caller: Arc<Caller>,
-    pub(crate) session: Arc<Session>,
-}
-
-impl Visit {
-    pub(crate) fn of(request: &Request) -> Option<Self> {
-        let extensions = request.extensions();
-        Some(Self {
-            caller: Arc::clone(extensions.get::<Arc<Caller>>()?),
-            session: Arc::clone(extensions.get::<Arc<Session>>()?),
-        })
     }
 }
 

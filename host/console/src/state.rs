@@ -1,12 +1,15 @@
+//! The state that all handlers share, and the request that a handler of a page gets.
+
 use std::sync::Arc;
 
-use keywright_core::credential::KnownType;
+use axum::extract::Request;
+use keywright_core::{authorization::Caller, credential::KnownType};
 
 use crate::{
     login::Login,
-    page::{Failure, PageError},
+    page::{Failure, Page, PageError},
     ports::ConsolePorts,
-    session::Sessions,
+    session::{Session, Sessions},
 };
 
 /// The state that all handlers share.
@@ -33,5 +36,33 @@ impl State {
     pub(crate) fn known_type(&self, name: &str) -> Option<KnownType> {
         let types = self.ports.credentials.types.all();
         types.into_iter().find(|known| known.name == name)
+    }
+}
+
+/// The caller and the session of a request, and the state to handle it.
+pub(crate) struct Visit {
+    pub(crate) state: Arc<State>,
+    pub(crate) caller: Arc<Caller>,
+    pub(crate) session: Arc<Session>,
+}
+
+impl Visit {
+    /// Returns `None` if the request has no session.
+    pub(crate) fn of(state: Arc<State>, request: &Request) -> Option<Self> {
+        let extensions = request.extensions();
+        Some(Self {
+            state,
+            caller: Arc::clone(extensions.get::<Arc<Caller>>()?),
+            session: Arc::clone(extensions.get::<Arc<Session>>()?),
+        })
+    }
+
+    pub(crate) fn ports(&self) -> &ConsolePorts {
+        &self.state.ports
+    }
+
+    /// Returns a page of the session: see [`Page::of`].
+    pub(crate) fn page<'a>(&'a self, section: &'a str, title: &'a str) -> Page<'a> {
+        Page::of(&self.session, section, title)
     }
 }

@@ -1,7 +1,5 @@
 //! The credentials: the tree of paths, and the search by a part of the name, by type, by age and by expiry.
 
-use std::sync::Arc;
-
 use axum::{extract::Request, http::StatusCode};
 use chrono::{DateTime, TimeDelta, Utc};
 use keywright_core::credential::{
@@ -11,28 +9,27 @@ use maud::{Markup, html};
 use serde_json::{Map, Value};
 
 use crate::{
-    page::{Failure, Page, PageError, PageResult, due, moment, next_links, table},
-    paths::{BROWSE, GENERATE, link, link_to_credential},
+    page::{Failure, PageError, PageResult, due, moment, next_links, table},
+    paths::{BROWSE, FROM, GENERATE, TYPE, link, link_to_credential},
     request::Fields,
-    session::Visit,
-    state::State,
+    state::Visit,
 };
 
 /// Shows a page of the entries below a path, or a page of the results of a search.
-pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
+pub(crate) async fn show(visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
     let search = Search::of(&query);
     visit.caller.trail().set_details(search.details());
     let from = query.text(FROM);
     let (text, below) = (search.text(CONTAINING), search.text(BELOW));
     let content = match (search.has_filter(), text, below) {
-        (false, "", _) => search.tree(&state, &visit, from).await?,
+        (false, "", _) => search.tree(&visit, from).await?,
         // The database has an index for this search.
-        (false, _, "" | "/") => search.first_found(&state, &visit).await?,
-        _ => search.filtered(&state, &visit, from).await?,
+        (false, _, "" | "/") => search.first_found(&visit).await?,
+        _ => search.filtered(&visit, from).await?,
     };
-    let form = search.form(&state.ports.credentials.types.all());
-    let page = Page::of(&visit, BROWSE, "Credentials");
+    let form = search.form(&visit.ports().credentials.types.all());
+    let page = visit.page(BROWSE, "Credentials");
     Ok(page.render(&html! { (form) (content) }))
 }
 
@@ -100,30 +97,30 @@ impl Search {
     }
 
     /// Renders the entries directly below a path.
-    async fn tree(&self, state: &State, visit: &Visit, from: &str) -> Result<Markup, Failure> {
+    async fn tree(&self, visit: &Visit, from: &str) -> Result<Markup, Failure> {
         let below = self.below();
-        let read = &state.ports.credentials.read;
+        let read = &visit.ports().credentials.read;
         let page = read.browse(&visit.caller, &below, from).await?;
         let nothing = || nothing_below(&below);
         Ok(self.page(
             &page,
             below.as_str(),
             from,
-            state.ports.clock.now(),
+            visit.ports().clock.now(),
             nothing,
         ))
     }
 
     /// Renders the credentials below a path that meet conditions.
-    async fn filtered(&self, state: &State, visit: &Visit, from: &str) -> Result<Markup, Failure> {
-        let now = state.ports.clock.now();
+    async fn filtered(&self, visit: &Visit, from: &str) -> Result<Markup, Failure> {
+        let now = visit.ports().clock.now();
         let filter = Filter {
             name_like: self.text(CONTAINING).to_owned(),
             credential_type: self.text(TYPE).to_owned(),
             created_before: self.days(OLDER_THAN_DAYS)?.map(|age| now - age),
             due_until: self.days(EXPIRES_WITHIN_DAYS)?.map(|time| now + time),
         };
-        let read = &state.ports.credentials.read;
+        let read = &visit.ports().credentials.read;
         let page = read
             .filter(&visit.caller, &self.below(), from, &filter)
             .await?;
@@ -139,9 +136,9 @@ impl Search {
     }
 
     /// Renders the first credentials whose names contain a text.
-    async fn first_found(&self, state: &State, visit: &Visit) -> Result<Markup, Failure> {
+    async fn first_found(&self, visit: &Visit) -> Result<Markup, Failure> {
         let text = self.text(CONTAINING);
-        let read = &state.ports.credentials.read;
+        let read = &visit.ports().credentials.read;
         let found = read.first_found(&visit.caller, text).await?;
         let entries = found.credentials.into_iter().map(BrowsedEntry::Credential);
         let entries: Vec<_> = entries.collect();
@@ -152,7 +149,7 @@ impl Search {
                     "Search for a shorter part of the name, or " a href=(BROWSE) { "browse all paths" } "."
                 }
             } @else {
-                (table_of(&entries, "", state.ports.clock.now()))
+                (table_of(&entries, "", visit.ports().clock.now()))
             }
             @if found.has_more {
                 p { "Only the newest " (BROWSED_ENTRIES_MAX) " credentials are shown. Search for a longer part of the name." }
@@ -314,12 +311,10 @@ fn to_path(path: &str) -> String {
 
 const BELOW: &str = "path";
 const CONTAINING: &str = "name-like";
-const TYPE: &str = "type";
 /// The minimum age.
 const OLDER_THAN_DAYS: &str = "older-than-days";
 /// The maximum time until the expiry.
 const EXPIRES_WITHIN_DAYS: &str = "expires-within-days";
-const FROM: &str = "from";
 
 /// The numbers of days to choose from.
 const DAYS: [&str; 4] = ["7", "30", "90", "365"];

@@ -1,7 +1,5 @@
 //! A certificate: the contents of its versions, its public parts as files, and the credentials that it signed.
 
-use std::sync::Arc;
-
 use axum::extract::Request;
 use chrono::{DateTime, Utc};
 use keywright_core::{
@@ -18,37 +16,36 @@ use super::{
     download::{self, Part},
 };
 use crate::{
-    page::{Failure, Page, PageResult, due, moment, page_links, rfc3339, table},
+    page::{Failure, PageResult, due, moment, page_links, rfc3339, table},
     paths::{
-        CERTIFICATE, CERTIFICATES, NAME, link, link_to_certificate, link_to_credential,
-        link_to_rotation,
+        CERTIFICATE, CERTIFICATES, NAME, PAGE, VERSION, link, link_to_certificate,
+        link_to_credential, link_to_rotation,
     },
     request::Fields,
-    session::Visit,
-    state::State,
+    state::Visit,
 };
 
 /// Shows the current versions of a certificate, or one version.
-pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
+pub(crate) async fn show(visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
     let name = LookupName::new(query.text(NAME));
-    let credentials = &state.ports.credentials;
+    let credentials = &visit.ports().credentials;
     let certificates = &credentials.certificates;
     let (summary, signed, has_more) = certificates
         .with_first_signed(&visit.caller, &name, SIGNED_MAX)
         .await?;
-    let versions = download::versions(&state, &visit, &name, query.text(download::VERSION)).await?;
+    let versions = download::versions(&visit, &name, query.text(VERSION)).await?;
     let mut read = Vec::new();
     for version in versions {
         let parts = certificates.public_parts(&version).await?;
         read.push((version, parts));
     }
-    let signed = Signed::of(&state, &visit, (signed, has_more), query.text(PAGE)).await?;
+    let signed = Signed::of(&visit, (signed, has_more), query.text(PAGE)).await?;
     let shown = Shown {
         summary: &summary,
-        now: state.ports.clock.now(),
+        now: visit.ports().clock.now(),
     };
-    let page = Page::of(&visit, CERTIFICATES, summary.certificate.name.as_str());
+    let page = visit.page(CERTIFICATES, summary.certificate.name.as_str());
     Ok(page.render(&html! {
         (shown.links())
         @for (version, parts) in &read { (shown.version(version, parts)) }
@@ -172,7 +169,7 @@ impl Shown<'_> {
         let active = certificate.active().map(|active| active.id);
         let path = link(
             CERTIFICATE,
-            [(NAME, certificate.name.as_str()), (download::VERSION, &*id)],
+            [(NAME, certificate.name.as_str()), (VERSION, &*id)],
         );
         html! {
             a href=(path) { (id) }
@@ -193,7 +190,6 @@ struct Signed {
 
 impl Signed {
     async fn of(
-        state: &State,
         visit: &Visit,
         (mut signed, has_more): (Vec<SignedCredential>, bool),
         page: &str,
@@ -204,7 +200,7 @@ impl Signed {
         let names = signed.into_iter().map(|signed| signed.name);
         let names = names.skip((number - 1) * ENTRIES_MAX);
         let names: Vec<_> = names.take(ENTRIES_MAX).collect();
-        let read = &state.ports.credentials.read;
+        let read = &visit.ports().credentials.read;
         let listed = read.all_listed(&visit.caller, &names).await?;
         Ok(Self {
             entries: names.into_iter().zip(listed).collect(),
@@ -252,8 +248,6 @@ fn is_authority(summary: &CertificateSummary) -> bool {
     let facts = active.and_then(|active| active.facts.as_ref());
     facts.is_some_and(|facts| facts.is_certificate_authority)
 }
-
-const PAGE: &str = "page";
 
 /// The maximum number of signed credentials on a page.
 const ENTRIES_MAX: usize = 100;

@@ -1,7 +1,5 @@
 //! The CAs: below each, the CAs and the other credentials that it signed, as a tree and as a graph.
 
-use std::sync::Arc;
-
 use axum::extract::Request;
 use chrono::{DateTime, Utc};
 use keywright_core::credential::{
@@ -11,25 +9,23 @@ use maud::{Markup, html};
 use serde_json::json;
 
 use crate::{
-    page::{Page, PageResult, due, is_soon, last_characters, next_links, scrolled},
+    page::{PageResult, due, is_soon, last_characters, next_links, scrolled},
     paths::{
-        CERTIFICATES, GENERATE, link, link_to_certificate, link_to_credential, link_to_rotation,
+        CERTIFICATES, FROM, GENERATE, TYPE, link, link_to_certificate, link_to_credential,
+        link_to_rotation,
     },
     request::Fields,
-    session::Visit,
-    state::State,
+    state::Visit,
 };
 
-const FROM: &str = "from";
-
-pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
+pub(crate) async fn show(visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
     let from = query.text(FROM);
     visit.caller.trail().set_details(json!({FROM: from}));
-    let certificates = &state.ports.credentials.certificates;
+    let certificates = &visit.ports().credentials.certificates;
     let forest = certificates.forest(&visit.caller, from).await?;
-    let now = state.ports.clock.now();
-    let page = Page::of(&visit, CERTIFICATES, "Certificates");
+    let now = visit.ports().clock.now();
+    let page = visit.page(CERTIFICATES, "Certificates");
     Ok(page.render(&html! {
         @if forest.has_more { p { "Only the newest " (AUTHORITIES_MAX) " CAs are shown." } }
         @if forest.trees.is_empty() {
@@ -62,7 +58,7 @@ fn nothing() -> Markup {
     html! {
         div.empty {
             p { "There is no CA here that you may read. If you expected some, ask an administrator for permission to read them." }
-            p { a.button href=(link(GENERATE, [("type", "certificate")])) { "Generate a CA" } }
+            p { a.button href=(link(GENERATE, [(TYPE, "certificate")])) { "Generate a CA" } }
         }
     }
 }

@@ -3,8 +3,6 @@
 //! A field is shown at once only if the value schema of its plugin declares it and does not mark it as secret (`writeOnly`).
 //! Every other field is revealed by its own request, which is audited as a read of the version.
 
-use std::sync::Arc;
-
 use axum::{
     extract::Request,
     http::{StatusCode, header::CONTENT_TYPE},
@@ -23,14 +21,13 @@ use zeroize::Zeroizing;
 
 use super::schema::ValueSchema;
 use crate::{
-    page::{Page, PageError, PageResult, copyable, csrf_field, due, moment, see_other},
+    page::{PageError, PageResult, copyable, csrf_field, due, moment, see_other},
     paths::{
-        BROWSE, CREDENTIAL, DELETE, NAME, REGENERATE, REVEAL, link, link_to_certificate,
+        BROWSE, CREDENTIAL, DELETE, NAME, REGENERATE, REVEAL, VERSION, link, link_to_certificate,
         link_to_credential, link_to_permissions, link_to_set,
     },
     request::{Fields, accepts_text},
-    session::Visit,
-    state::State,
+    state::Visit,
 };
 
 /// Returns a redirection to a credential's page, which confirms a change.
@@ -47,21 +44,21 @@ pub(super) enum Change {
 }
 
 /// Shows a credential without its secret fields.
-pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
+pub(crate) async fn show(visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
     let name = LookupName::new(query.text(NAME));
-    let read = &state.ports.credentials.read;
+    let read = &visit.ports().credentials.read;
     let history = read.history(&visit.caller, &name).await?;
     let current = read
         .by_name(&visit.caller, &name, VersionSelection::Current)
         .await?;
     let shown = Shown {
-        known: state.known_type(history.credential_type.as_str()),
+        known: visit.state.known_type(history.credential_type.as_str()),
         visit: &visit,
         history: &history,
-        now: state.ports.clock.now(),
+        now: visit.ports().clock.now(),
     };
-    let page = Page::of(&visit, BROWSE, history.name.as_str());
+    let page = visit.page(BROWSE, history.name.as_str());
     Ok(page.render(&html! {
         @if let Ok(change) = query.text(CHANGE).parse::<Change>() {
             p.done role="status" { "The credential was " (change) "." }
@@ -73,14 +70,14 @@ pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> P
 }
 
 /// Shows one field of one version, or returns it as text to the script, which copies it.
-pub(crate) async fn reveal(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
+pub(crate) async fn reveal(visit: Visit, request: Request) -> PageResult {
     let is_for_script = accepts_text(request.headers());
-    let form = Fields::of_form(request, &visit).await?;
+    let form = Fields::of_form(request, &visit.session).await?;
     let id: Result<Uuid, _> = form.text(VERSION).parse();
     let id = id.map_err(|_| UseCaseError::NotFound)?;
-    let read = &state.ports.credentials.read;
+    let read = &visit.ports().credentials.read;
     let version = read.by_id(&visit.caller, id).await?;
-    let known = state.known_type(version.credential_type.as_str());
+    let known = visit.state.known_type(version.credential_type.as_str());
     let fields = ValueSchema::of(known.as_ref()).fields(&version.content.value);
     let wanted = form.text(FIELD);
     let field = fields.iter().find(|field| field.name == wanted);
@@ -90,24 +87,24 @@ pub(crate) async fn reveal(state: Arc<State>, visit: Visit, request: Request) ->
         return Ok((media_type, field.text.to_string()).into_response());
     }
     let name = version.name.as_str();
-    let page = Page::of(&visit, BROWSE, name);
+    let page = visit.page(BROWSE, name);
     Ok(page.render(&html! {
         section aria-labelledby="revealed" {
             h2 id="revealed" { (field.name) }
-            p { "Version " code { (version.id) } ", created " (moment(version.created_at, state.ports.clock.now())) "." }
+            p { "Version " code { (version.id) } ", created " (moment(version.created_at, visit.ports().clock.now())) "." }
             (copyable(&field.name, &field.text))
             p { a.button href=(link_to_credential(name)) { "Hide" } }
         }
     }))
 }
 
-pub(crate) async fn regenerate(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
-    let form = Fields::of_form(request, &visit).await?;
+pub(crate) async fn regenerate(visit: Visit, request: Request) -> PageResult {
+    let form = Fields::of_form(request, &visit.session).await?;
     let regenerate = Regenerate {
         name: LookupName::new(form.text(NAME)),
         metadata: None,
     };
-    let credentials = &state.ports.credentials;
+    let credentials = &visit.ports().credentials;
     let written = credentials
         .regenerate
         .credential(&visit.caller, regenerate)
@@ -119,16 +116,16 @@ pub(crate) async fn regenerate(state: Arc<State>, visit: Visit, request: Request
 }
 
 /// Deletes a credential whose name the user has typed.
-pub(crate) async fn delete(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
-    let form = Fields::of_form(request, &visit).await?;
+pub(crate) async fn delete(visit: Visit, request: Request) -> PageResult {
+    let form = Fields::of_form(request, &visit.session).await?;
     let name = form.text(NAME);
     if form.text(TYPED_NAME) != name {
         let message = "the typed name differs from the name of the credential; nothing was deleted";
         return Err(PageError::new(StatusCode::BAD_REQUEST, message).into());
     }
-    let read = &state.ports.credentials.read;
+    let read = &visit.ports().credentials.read;
     read.delete(&visit.caller, &LookupName::new(name)).await?;
-    let page = Page::of(&visit, BROWSE, "Deleted");
+    let page = visit.page(BROWSE, "Deleted");
     Ok(page.render(&html! {
         p.done role="status" { "Deleted " code { (name) } " with all its versions." }
         p { a.button href=(BROWSE) { "Back to the credentials" } }
@@ -182,7 +179,7 @@ impl Shown<'_> {
     fn masked(&self, version_id: &str, field: &str) -> Markup {
         html! {
             form.masked method="post" action=(REVEAL) data-copy=(field) {
-                (csrf_field(self.visit))
+                (csrf_field(&self.visit.session))
                 input type="hidden" name=(VERSION) value=(version_id);
                 input type="hidden" name=(FIELD) value=(field);
                 span aria-hidden="true" { "••••••••" }
@@ -246,7 +243,7 @@ impl Shown<'_> {
                 div.actions {
                     @if is_generated {
                         form method="post" action=(REGENERATE) {
-                            (csrf_field(self.visit))
+                            (csrf_field(&self.visit.session))
                             input type="hidden" name=(NAME) value=(name);
                             button { "Regenerate" }
                         }
@@ -260,7 +257,7 @@ impl Shown<'_> {
                 details {
                     summary { "Delete" }
                     form method="post" action=(DELETE) {
-                        (csrf_field(self.visit))
+                        (csrf_field(&self.visit.session))
                         input type="hidden" name=(NAME) value=(name);
                         p { "This deletes all versions. Type " code { (name) } " to confirm." }
                         label for="typed" { "Name" }
@@ -290,6 +287,5 @@ fn indented(json: &str) -> Zeroizing<String> {
 }
 
 const TYPED_NAME: &str = "typed_name";
-const VERSION: &str = "version";
 const FIELD: &str = "field";
 const CHANGE: &str = "change";

@@ -1,8 +1,6 @@
 //! The public parts of a certificate as PEM files. They contain only certificates: any other text or key in a field of the
 //! value is omitted.
 
-use std::sync::Arc;
-
 use axum::{
     extract::Request,
     http::header::{CONTENT_DISPOSITION, CONTENT_TYPE},
@@ -19,10 +17,9 @@ use uuid::Uuid;
 
 use crate::{
     page::PageResult,
-    paths::{DOWNLOAD, NAME, link},
+    paths::{DOWNLOAD, NAME, VERSION, link},
     request::Fields,
-    session::Visit,
-    state::State,
+    state::Visit,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, IntoStaticStr)]
@@ -46,7 +43,7 @@ pub(super) fn link_to(name: &str, version: Option<Uuid>, part: Part) -> String {
     link(DOWNLOAD, query.into_iter().chain(version))
 }
 
-pub(crate) async fn send(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
+pub(crate) async fn send(visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
     let part: Part = query
         .text(PART)
@@ -57,8 +54,8 @@ pub(crate) async fn send(state: Arc<State>, visit: Visit, request: Request) -> P
         .trail()
         .set_details(json!({PART: part.to_string()}));
     let name = LookupName::new(query.text(NAME));
-    let versions = versions(&state, &visit, &name, query.text(VERSION)).await?;
-    let credentials = &state.ports.credentials;
+    let versions = versions(&visit, &name, query.text(VERSION)).await?;
+    let credentials = &visit.ports().credentials;
     let mut certificates = Vec::new();
     let mut name = String::new();
     for version in versions {
@@ -94,12 +91,11 @@ pub(crate) async fn send(state: Arc<State>, visit: Visit, request: Request) -> P
 
 /// Returns the version with an id, or the current versions of the certificate if the id is empty.
 pub(super) async fn versions(
-    state: &State,
     visit: &Visit,
     name: &LookupName,
     id: &str,
 ) -> Result<Vec<CredentialVersion>, UseCaseError> {
-    let read = &state.ports.credentials.read;
+    let read = &visit.ports().credentials.read;
     if id.is_empty() {
         let current = VersionSelection::Current;
         return read.by_name(&visit.caller, name, current).await;
@@ -131,9 +127,6 @@ fn file_name(name: &str, part: Part) -> String {
 
 /// The maximum number of characters of the credential's name in a file name.
 const FILE_NAME_CHARACTERS_MAX: usize = 64;
-
-/// The query parameter with the id of a version.
-pub(super) const VERSION: &str = "version";
 
 const PART: &str = "part";
 

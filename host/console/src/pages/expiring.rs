@@ -1,7 +1,5 @@
 //! The credentials that expire within a number of days. For certificates, the first expiry in the chain counts.
 
-use std::sync::Arc;
-
 use axum::{extract::Request, http::StatusCode};
 use chrono::{DateTime, TimeDelta, Utc};
 use keywright_core::credential::DueCredential;
@@ -9,24 +7,22 @@ use maud::{Markup, html};
 use serde_json::json;
 
 use crate::{
-    page::{Failure, Page, PageError, PageResult, due, page_links, table},
-    paths::{EXPIRING, OVERVIEW, link, link_to_credential},
+    page::{Failure, PageError, PageResult, due, page_links, table},
+    paths::{EXPIRING, OVERVIEW, PAGE, link, link_to_credential},
     request::Fields,
-    session::Visit,
-    state::State,
+    state::Visit,
 };
 
 /// Returns the times of all credentials that the user may read and that are due within this many days or earlier, and the first
 /// credentials with a selected time, both in order.
 pub(super) async fn all_due(
-    state: &State,
     visit: &Visit,
     days: i64,
     selects: impl Fn(DateTime<Utc>) -> bool + Send + Sync,
 ) -> Result<(Vec<DateTime<Utc>>, Vec<DueCredential>), Failure> {
     let details = json!({"path": "/", "expires-within-days": days});
     visit.caller.trail().set_details(details);
-    let credentials = &state.ports.credentials;
+    let credentials = &visit.ports().credentials;
     let due = credentials.due(&visit.caller, days, selects).await?;
     // There can be hundreds of thousands of times.
     let sorting = tokio::task::spawn_blocking(|| due.in_order());
@@ -37,7 +33,7 @@ pub(super) async fn all_due(
 }
 
 /// Shows the credentials that expire within a number of days, or the expired credentials.
-pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
+pub(crate) async fn show(visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
     let days = match query.text(WITHIN_DAYS) {
         "" => Some(RANGES[1]),
@@ -51,9 +47,9 @@ pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> P
         let refusal = PageError::new(StatusCode::BAD_REQUEST, &message);
         refusal.with_link(OVERVIEW, "Back to the overview")
     })?;
-    let now = state.ports.clock.now();
+    let now = visit.ports().clock.now();
     let selects = |at| is_within(at, now, days);
-    let (times, first) = all_due(&state, &visit, days, selects).await?;
+    let (times, first) = all_due(&visit, days, selects).await?;
     let more = times.iter().filter(|at| selects(**at)).count() - first.len();
     let pages = first.chunks(ENTRIES_MAX);
     let count = pages.len();
@@ -64,7 +60,7 @@ pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> P
     } else {
         format!("Expiring within {days} days")
     };
-    let page = Page::of(&visit, OVERVIEW, &title);
+    let page = visit.page(OVERVIEW, &title);
     Ok(page.render(&html! {
         (ranges(days))
         @if entries.is_empty() {
@@ -124,4 +120,3 @@ pub(super) const DAYS_MAX: i64 = 366;
 const ENTRIES_MAX: usize = 100;
 
 const WITHIN_DAYS: &str = "within-days";
-const PAGE: &str = "page";

@@ -1,7 +1,5 @@
 //! Explains why an actor may or may not perform an operation on a path, with a diagram and a table of the rules.
 
-use std::sync::Arc;
-
 use axum::{extract::Request, http::StatusCode};
 use keywright_core::{
     UseCaseError,
@@ -13,27 +11,28 @@ use maud::{Markup, html};
 
 use super::permission::{ACTOR, PATH, actor_field, isolated, listed, path_field};
 use crate::{
-    page::{Page, PageResult, last_characters, scrolled, table},
+    page::{PageResult, last_characters, scrolled, table},
     paths::{EXPLAIN, PERMISSIONS, link_to_permissions},
     request::Fields,
-    session::Visit,
-    state::State,
+    state::Visit,
 };
 
 /// Shows the form, with an explanation or an error above it once it is filled in.
-pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
+pub(crate) async fn show(visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
     let (status, above) = if request.uri().query().is_none() {
         (StatusCode::OK, html! {})
     } else {
-        let explained = explained(&state, &visit, &query).await;
-        match explained.map_err(|failure| state.error(failure)) {
+        let explained = explained(&visit, &query).await;
+        match explained.map_err(|failure| visit.state.error(failure)) {
             Ok(explanation) => (StatusCode::OK, result(&explanation)),
             Err(refusal) => (refusal.status(), refusal.alert()),
         }
     };
     let operation = Operation::parse(query.text(OPERATION)).ok();
-    let page = Page::of(&visit, PERMISSIONS, "Explain a permission").with_status(status);
+    let page = visit
+        .page(PERMISSIONS, "Explain a permission")
+        .with_status(status);
     Ok(page.render(&html! {
         (above)
         (form(query.text(PATH), query.text(ACTOR), operation))
@@ -61,15 +60,11 @@ pub(super) fn form(path: &str, actor: &str, operation: Option<Operation>) -> Mar
     }
 }
 
-async fn explained(
-    state: &State,
-    visit: &Visit,
-    query: &Fields,
-) -> Result<Explanation, UseCaseError> {
+async fn explained(visit: &Visit, query: &Fields) -> Result<Explanation, UseCaseError> {
     let path = PermissionPath::parse(query.text(PATH))?;
     let actor = Actor::parse(query.text(ACTOR))?;
     let operation = Operation::parse(query.text(OPERATION))?;
-    let permissions = &state.ports.permissions;
+    let permissions = &visit.ports().permissions;
     permissions
         .explain(&visit.caller, actor, operation, path)
         .await

@@ -1,7 +1,5 @@
 //! Generating a credential of any type, with a form made from the schema of the type's plugin.
 
-use std::sync::Arc;
-
 use axum::{extract::Request, http::StatusCode, response::Response};
 use keywright_core::credential::{CredentialName, Generate, KnownType};
 use maud::{Markup, html};
@@ -12,23 +10,22 @@ use super::{
     set,
 };
 use crate::{
-    page::{Failure, Page, PageError, PageResult, csrf_field},
-    paths::{GENERATE, NAME, SET, link},
+    page::{Failure, PageError, PageResult, csrf_field},
+    paths::{GENERATE, NAME, SET, TYPE, link},
     request::Fields,
-    session::Visit,
-    state::State,
+    state::Visit,
 };
 
 /// Shows the form of a type, or the list of types.
-pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
+pub(crate) async fn show(visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
-    let types = state.ports.credentials.types.all();
+    let types = visit.ports().credentials.types.all();
     let wanted = query.text(TYPE);
     if wanted.is_empty() {
-        let page = Page::of(&visit, GENERATE, "Generate a credential");
+        let page = visit.page(GENERATE, "Generate a credential");
         return Ok(page.render(&list(&types)));
     }
-    let (known, form) = form_of(&state, wanted)?;
+    let (known, form) = form_of(&visit, wanted)?;
     let shown = Form {
         known: &known,
         parameters: &form,
@@ -39,10 +36,10 @@ pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> P
 }
 
 /// Generates a credential, or shows the form again with an error.
-pub(crate) async fn submit(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
-    let form = Fields::of_form(request, &visit).await?;
-    let (known, parameters) = form_of(&state, form.text(TYPE))?;
-    match generated(&state, &visit, &form, &parameters).await {
+pub(crate) async fn submit(visit: Visit, request: Request) -> PageResult {
+    let form = Fields::of_form(request, &visit.session).await?;
+    let (known, parameters) = form_of(&visit, form.text(TYPE))?;
+    match generated(&visit, &form, &parameters).await {
         Ok(name) => Ok(see_changed(&name, Change::Generated)),
         Err(failure) => {
             let shown = Form {
@@ -51,19 +48,18 @@ pub(crate) async fn submit(state: Arc<State>, visit: Visit, request: Request) ->
                 name: form.text(NAME),
                 entered: Some(&form),
             };
-            Ok(shown.page(&visit, Some(&state.error(failure))))
+            Ok(shown.page(&visit, Some(&visit.state.error(failure))))
         }
     }
 }
 
 async fn generated(
-    state: &State,
     visit: &Visit,
     form: &Fields,
     parameters: &ParameterForm,
 ) -> Result<String, Failure> {
     let bad = |message: String| PageError::new(StatusCode::BAD_REQUEST, &message);
-    let credentials = &state.ports.credentials;
+    let credentials = &visit.ports().credentials;
     let credential_type = credentials.types.parse(form.text(TYPE))?;
     let mode = form
         .text(MODE)
@@ -83,8 +79,8 @@ async fn generated(
     Ok(written.version.name.to_string())
 }
 
-fn form_of(state: &State, name: &str) -> Result<(KnownType, ParameterForm), PageError> {
-    let found = state.known_type(name).and_then(|known| {
+fn form_of(visit: &Visit, name: &str) -> Result<(KnownType, ParameterForm), PageError> {
+    let found = visit.state.known_type(name).and_then(|known| {
         let form = ParameterForm::of(known.parameters_schema.as_deref()?);
         Some((known, form))
     });
@@ -129,12 +125,12 @@ impl Form<'_> {
         let title = format!("Generate a credential of type {}", self.known.name);
         let status = refusal.map_or(StatusCode::OK, PageError::status);
         let entered = |name| self.entered.map(|form| form.text(name)).unwrap_or_default();
-        let page = Page::of(visit, GENERATE, &title).with_status(status);
+        let page = visit.page(GENERATE, &title).with_status(status);
         page.render(&html! {
             @if let Some(refusal) = refusal { (refusal.alert()) }
             p { (self.known.summary) }
             form.entry method="post" action=(GENERATE) {
-                (csrf_field(visit))
+                (csrf_field(&visit.session))
                 input type="hidden" name=(TYPE) value=(self.known.name);
                 (set::name_field(self.name))
                 (self.parameters.render(self.entered))
@@ -154,7 +150,6 @@ impl Form<'_> {
     }
 }
 
-const TYPE: &str = "type";
 const MODE: &str = "mode";
 
 const MODES: [(&str, &str); 3] = [

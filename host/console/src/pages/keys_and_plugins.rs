@@ -1,6 +1,6 @@
 //! The encryption keys, the credential types and the plugins of this server.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use axum::extract::Request;
 use keywright_core::{
@@ -11,21 +11,20 @@ use keywright_core::{
 use maud::{Markup, html};
 
 use crate::{
-    page::{Page, PageResult, table},
+    page::{PageResult, table},
     paths::KEYS_AND_PLUGINS,
-    session::Visit,
-    state::State,
+    state::Visit,
 };
 
 /// Shows the keys, the types and the plugins. None of this depends on the user's permissions, as in the API.
-pub(crate) async fn show(state: Arc<State>, visit: Visit, _: Request) -> PageResult {
-    let mut used = state.ports.encryption_keys.used().await?;
+pub(crate) async fn show(visit: Visit, _: Request) -> PageResult {
+    let mut used = visit.ports().encryption_keys.used().await?;
     // The records of keys remain after the keys are removed from the configuration.
     used.retain(|key| key.status != KeyStatus::Unknown || key.versions > 0);
     used.sort_by_key(|key| (key.status, key.id));
-    let types = state.ports.credentials.types.all();
-    let plugins = state.ports.plugins.states(visit.caller.actor());
-    let page = Page::of(&visit, KEYS_AND_PLUGINS, "Keys and plugins");
+    let types = visit.ports().credentials.types.all();
+    let plugins = visit.ports().plugins.states(visit.caller.actor());
+    let page = visit.page(KEYS_AND_PLUGINS, "Keys and plugins");
     Ok(page.render(&html! {
         (keys(&used))
         (table_of_plugins(&types, &plugins))

@@ -21,8 +21,8 @@ use crate::{
     paths::{BROWSE, LOGGED_OUT, LOGIN, link},
     ports::ProviderError,
     request::{Fields, cookie, is_cross_site_navigation},
-    session::{self, Visit},
-    state::State,
+    session,
+    state::{State, Visit},
 };
 
 /// Starts a login: redirects the browser to the provider's login page.
@@ -109,11 +109,11 @@ async fn begin_session(state: &State, request: &Parts) -> Result<(String, String
     Ok((id, local_path(&started.then).to_owned()))
 }
 
-pub(crate) async fn log_out(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
+pub(crate) async fn log_out(visit: Visit, request: Request) -> PageResult {
     let id = cookie(request.headers(), session::COOKIE).map(str::to_owned);
-    Fields::of_form(request, &visit).await?;
+    Fields::of_form(request, &visit.session).await?;
     if let Some(id) = id {
-        state.sessions.end(&id);
+        visit.state.sessions.end(&id);
     }
     let mut response = see_other(LOGGED_OUT);
     let removed = format!("{}=; {REMOVED_COOKIE_ATTRIBUTES}", session::COOKIE);

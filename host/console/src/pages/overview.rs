@@ -1,8 +1,6 @@
 //! The overview: the credentials that expire within a year, the numbers of credentials by type, the rotations in progress, the
 //! disabled plugins, and the use of the encryption keys.
 
-use std::sync::Arc;
-
 use axum::extract::Request;
 use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveTime, TimeDelta, Utc};
 use keywright_core::{
@@ -17,22 +15,21 @@ use super::{
     keys_and_plugins::{circuit, rotation},
 };
 use crate::{
-    page::{Page, PageResult, due as due_at, scrolled},
+    page::{PageResult, due as due_at, scrolled},
     paths::{GENERATE, KEYS_AND_PLUGINS, OVERVIEW, link_to_credential, link_to_rotation},
-    session::Visit,
-    state::State,
+    state::Visit,
 };
 
-pub(crate) async fn show(state: Arc<State>, visit: Visit, _: Request) -> PageResult {
-    let read = &state.ports.credentials.read;
+pub(crate) async fn show(visit: Visit, _: Request) -> PageResult {
+    let read = &visit.ports().credentials.read;
     let counts = read.count_by_type(&visit.caller).await?;
     let rotating = read.rotating_authorities(&visit.caller).await?;
-    let usage = state.ports.encryption_keys.usage().await?;
-    let plugins = state.ports.plugins.states(visit.caller.actor());
-    let now = state.ports.clock.now();
-    let (times, first) = all_due(&state, &visit, DAYS_MAX, |_| true).await?;
+    let usage = visit.ports().encryption_keys.usage().await?;
+    let plugins = visit.ports().plugins.states(visit.caller.actor());
+    let now = visit.ports().clock.now();
+    let (times, first) = all_due(&visit, DAYS_MAX, |_| true).await?;
     let summary = Summary::of(&times, first, now);
-    Ok(Page::of(&visit, OVERVIEW, "Overview").render(&html! {
+    Ok(visit.page(OVERVIEW, "Overview").render(&html! {
         (summary.counts())
         (summary.timeline())
         (summary.first_to_expire(now))

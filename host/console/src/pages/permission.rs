@@ -1,8 +1,6 @@
 //! Adding, changing and removing one permission, and the fields of all forms and queries about permissions, parsed by the rules
 //! of the API.
 
-use std::sync::Arc;
-
 use axum::{extract::Request, http::StatusCode, response::Response};
 use keywright_core::{
     UseCaseError,
@@ -13,45 +11,44 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::{
-    page::{Page, PageError, PageResult, csrf_field},
+    page::{PageError, PageResult, csrf_field},
     paths::{
         ADD_PERMISSION, CHANGE_PERMISSION, PERMISSIONS, REMOVE_PERMISSION, link_to_permissions,
     },
     request::Fields,
-    session::Visit,
-    state::State,
+    state::Visit,
 };
 
-pub(crate) async fn show_form(_: Arc<State>, visit: Visit, request: Request) -> PageResult {
+pub(crate) async fn show_form(visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
     Ok(add_page(&visit, query.text(PATH), None))
 }
 
 /// Adds a permission, or shows the form again with an error.
-pub(crate) async fn add(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
-    let form = Fields::of_form(request, &visit).await?;
-    Ok(match added(&state, &visit, &form).await {
+pub(crate) async fn add(visit: Visit, request: Request) -> PageResult {
+    let form = Fields::of_form(request, &visit.session).await?;
+    Ok(match added(&visit, &form).await {
         Ok(permission) => confirmation(&visit, "Added the permission", &permission),
         Err(failure) => {
-            let refusal = state.error(failure);
+            let refusal = visit.state.error(failure);
             add_page(&visit, form.text(PATH), Some((&form, &refusal)))
         }
     })
 }
 
 /// Shows a permission, with the forms to change and to remove it.
-pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
+pub(crate) async fn show(visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
     let id = id(&query)?;
-    let permission = state.ports.permissions.by_id(&visit.caller, id).await?;
-    let page = Page::of(&visit, PERMISSIONS, "Change a permission");
+    let permission = visit.ports().permissions.by_id(&visit.caller, id).await?;
+    let page = visit.page(PERMISSIONS, "Change a permission");
     let actor = isolated(&permission.actor);
     let id = id.to_string();
     Ok(page.render(&html! {
         section aria-labelledby="permission" {
             h2 id="permission" { (actor) " on " code { (permission.path.as_str()) } }
             form method="post" action=(CHANGE_PERMISSION) {
-                (csrf_field(&visit))
+                (csrf_field(&visit.session))
                 input type="hidden" name=(ID) value=(id);
                 (operations_field(|operation| permission.operations.contain(operation)))
                 button { "Change" }
@@ -59,7 +56,7 @@ pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> P
             details {
                 summary { "Remove" }
                 form method="post" action=(REMOVE_PERMISSION) {
-                    (csrf_field(&visit))
+                    (csrf_field(&visit.session))
                     input type="hidden" name=(ID) value=(id);
                     p { "This removes all operations of " (actor) " on this path. Permissions on paths above it remain." }
                     button.danger { "Remove" }
@@ -71,8 +68,8 @@ pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> P
 }
 
 /// Replaces the operations of a permission.
-pub(crate) async fn change(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
-    let form = Fields::of_form(request, &visit).await?;
+pub(crate) async fn change(visit: Visit, request: Request) -> PageResult {
+    let form = Fields::of_form(request, &visit.session).await?;
     let id = id(&form)?;
     let operations = operations(&form)?;
     // If the permission does not exist, no event about a resource contains the operations.
@@ -81,25 +78,25 @@ pub(crate) async fn change(state: Arc<State>, visit: Visit, request: Request) ->
         .caller
         .trail()
         .set_details(json!({"operations": names}));
-    let permissions = &state.ports.permissions;
+    let permissions = &visit.ports().permissions;
     let changed = permissions.amend(&visit.caller, id, operations).await?;
     Ok(confirmation(&visit, "Changed the permission", &changed))
 }
 
-pub(crate) async fn remove(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
-    let form = Fields::of_form(request, &visit).await?;
+pub(crate) async fn remove(visit: Visit, request: Request) -> PageResult {
+    let form = Fields::of_form(request, &visit.session).await?;
     let id = id(&form)?;
-    let removed = state.ports.permissions.delete(&visit.caller, id).await?;
+    let removed = visit.ports().permissions.delete(&visit.caller, id).await?;
     Ok(confirmation(&visit, "Removed the permission", &removed))
 }
 
-async fn added(state: &State, visit: &Visit, form: &Fields) -> Result<Permission, UseCaseError> {
+async fn added(visit: &Visit, form: &Fields) -> Result<Permission, UseCaseError> {
     let grant = Grant {
         operations: operations(form)?,
         path: PermissionPath::parse(form.text(PATH))?,
         actor: Actor::parse(form.text(ACTOR))?,
     };
-    state.ports.permissions.add(&visit.caller, &grant).await
+    visit.ports().permissions.add(&visit.caller, &grant).await
 }
 
 /// Returns the id in a form or a query. A text that is not a UUID is treated as an unknown id, as in the API.
@@ -144,11 +141,13 @@ fn add_page(visit: &Visit, path: &str, refused: Option<(&Fields, &PageError)>) -
     let (form, refusal) = refused.unzip();
     let entered = |name: &str| form.map(|form| form.text(name)).unwrap_or_default();
     let status = refusal.map_or(StatusCode::OK, PageError::status);
-    let page = Page::of(visit, PERMISSIONS, "Add a permission").with_status(status);
+    let page = visit
+        .page(PERMISSIONS, "Add a permission")
+        .with_status(status);
     page.render(&html! {
         @if let Some(refusal) = refusal { (refusal.alert()) }
         form.entry method="post" action=(ADD_PERMISSION) {
-            (csrf_field(visit))
+            (csrf_field(&visit.session))
             (path_field(PATH, path))
             (actor_field(entered(ACTOR)))
             (operations_field(|operation| !entered(&operation_field(operation)).is_empty()))
@@ -159,7 +158,7 @@ fn add_page(visit: &Visit, path: &str, refused: Option<(&Fields, &PageError)>) -
 
 fn confirmation(visit: &Visit, change: &str, permission: &Permission) -> Response {
     let path = permission.path.as_str();
-    Page::of(visit, PERMISSIONS, "Permissions").render(&html! {
+    visit.page(PERMISSIONS, "Permissions").render(&html! {
         p.done role="status" {
             (change) " of " (isolated(&permission.actor)) " on " code { (path) } ": " (listed(permission.operations)) "."
         }

@@ -1,7 +1,5 @@
 //! The permissions that apply to a path, with inherited ones.
 
-use std::sync::Arc;
-
 use axum::{extract::Request, http::StatusCode};
 use keywright_core::{
     UseCaseError,
@@ -15,25 +13,24 @@ use super::{
     permission::{ID, PATH, listed},
 };
 use crate::{
-    page::{Page, PageResult, next_links, table},
+    page::{PageResult, next_links, table},
     paths::{ADD_PERMISSION, PERMISSION, PERMISSIONS, link, link_to_permissions},
     request::Fields,
-    session::Visit,
-    state::State,
+    state::Visit,
 };
 
 /// Shows the form for a path, and below it, a page of the permissions that apply to this path, or an error.
-pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
+pub(crate) async fn show(visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
     let content = match query.text(PATH) {
         "" => Ok(without_path()),
-        path => permissions_on(&state, &visit, path, &query).await,
+        path => permissions_on(&visit, path, &query).await,
     };
-    let (status, content) = match content.map_err(|failure| state.error(failure)) {
+    let (status, content) = match content.map_err(|failure| visit.state.error(failure)) {
         Ok(content) => (StatusCode::OK, content),
         Err(refusal) => (refusal.status(), refusal.alert()),
     };
-    let page = Page::of(&visit, PERMISSIONS, "Permissions").with_status(status);
+    let page = visit.page(PERMISSIONS, "Permissions").with_status(status);
     Ok(page.render(&html! {
         form.search role="search" action=(PERMISSIONS) {
             label for=(PATH) { "Path or name" }
@@ -44,15 +41,10 @@ pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> P
     }))
 }
 
-async fn permissions_on(
-    state: &State,
-    visit: &Visit,
-    path: &str,
-    query: &Fields,
-) -> Result<Markup, UseCaseError> {
+async fn permissions_on(visit: &Visit, path: &str, query: &Fields) -> Result<Markup, UseCaseError> {
     let path = PermissionPath::parse(path)?;
     let from = position(query)?;
-    let permissions = &state.ports.permissions;
+    let permissions = &visit.ports().permissions;
     let covering = permissions
         .covering(&visit.caller, &path, from.as_ref())
         .await?;

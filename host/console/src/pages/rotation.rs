@@ -3,8 +3,6 @@
 //! The page shows the stage that follows from the stored versions, so users can continue a rotation alternately here and with
 //! the command line. A form contains the observed stage and versions, and is refused if the state has changed since then.
 
-use std::sync::Arc;
-
 use axum::{extract::Request, http::StatusCode, response::Response};
 use keywright_core::credential::{
     LookupName, ObservedVersions, Rotation, RotationError, RotationStage,
@@ -14,26 +12,25 @@ use uuid::Uuid;
 
 use super::download::{self, Part};
 use crate::{
-    page::{Page, PageError, PageResult, csrf_field, see_other},
+    page::{PageError, PageResult, csrf_field, see_other},
     paths::{
         CERTIFICATES, NAME, ROTATION, link, link_to_certificate, link_to_credential,
         link_to_rotation,
     },
     request::Fields,
-    session::Visit,
-    state::State,
+    state::Visit,
 };
 
 /// Shows the state of a rotation and its next step.
-pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
+pub(crate) async fn show(visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
     let name = query.text(NAME);
     let taken = stage_of(query.text(TAKEN));
-    let certificates = &state.ports.credentials.certificates;
+    let certificates = &visit.ports().credentials.certificates;
     let lookup = LookupName::new(name);
     let rotation = certificates.rotation(&visit.caller, &lookup);
     let rotation = rotation.await.map_err(|failure| {
-        let refusal = refused(&state, failure);
+        let refusal = refused(&visit, failure);
         refusal.with_link(CERTIFICATES, "Back to the certificates")
     })?;
     let done = html! {
@@ -43,8 +40,8 @@ pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> P
 }
 
 /// Takes the next step, if the state of the rotation still equals the state in the form.
-pub(crate) async fn advance(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
-    let form = Fields::of_form(request, &visit).await?;
+pub(crate) async fn advance(visit: Visit, request: Request) -> PageResult {
+    let form = Fields::of_form(request, &visit.session).await?;
     let name = form.text(NAME);
     let observed = observation(&form).ok_or_else(|| {
         let message = "the form contains no valid state of the rotation; open the page again";
@@ -52,7 +49,7 @@ pub(crate) async fn advance(state: Arc<State>, visit: Visit, request: Request) -
         refusal.with_link(&link_to_rotation(name), SHOW_STATE)
     })?;
     visit.caller.trail().set_action(action(observed.0));
-    let credentials = &state.ports.credentials;
+    let credentials = &visit.ports().credentials;
     let lookup = LookupName::new(name);
     let advancing = credentials.advance_rotation(&visit.caller, &lookup, observed);
     match advancing.await {
@@ -61,16 +58,16 @@ pub(crate) async fn advance(state: Arc<State>, visit: Visit, request: Request) -
             Ok(see_other(&link(ROTATION, [(NAME, name), (TAKEN, &*step)])))
         }
         Err(failure) => {
-            let refusal = refused(&state, failure);
+            let refusal = refused(&visit, failure);
             let refusal = refusal.with_link(&link_to_rotation(name), SHOW_STATE);
             Err(refusal.into())
         }
     }
 }
 
-fn refused(state: &State, failure: RotationError) -> PageError {
+fn refused(visit: &Visit, failure: RotationError) -> PageError {
     match failure {
-        RotationError::UseCase(failure) => state.error(failure),
+        RotationError::UseCase(failure) => visit.state.error(failure),
         failure => PageError::new(StatusCode::CONFLICT, &failure.to_string()),
     }
 }
@@ -102,7 +99,7 @@ fn action(stage: RotationStage) -> &'static str {
 fn rendered(visit: &Visit, rotation: &Rotation, done: &Markup) -> Response {
     let name = rotation.name.as_str();
     let title = format!("Rotation of {name}");
-    let page = Page::of(visit, CERTIFICATES, &title);
+    let page = visit.page(CERTIFICATES, &title);
     page.render(&html! {
         (done)
         p {
@@ -135,7 +132,7 @@ fn step(visit: &Visit, rotation: &Rotation, stage: RotationStage) -> Markup {
                 p { (texts.before) }
                 @if !rotation.outstanding.is_empty() { (outstanding(rotation)) }
                 form method="post" action=(ROTATION) {
-                    (csrf_field(visit))
+                    (csrf_field(&visit.session))
                     input type="hidden" name=(NAME) value=(rotation.name.as_str());
                     input type="hidden" name=(STEP) value=(stage.step());
                     input type="hidden" name=(SIGNING) value=(rotation.versions.signing);

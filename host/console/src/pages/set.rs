@@ -1,7 +1,5 @@
 //! Setting a credential to a value of a simple type.
 
-use std::sync::Arc;
-
 use axum::{extract::Request, http::StatusCode, response::Response};
 use keywright_core::{
     Secret,
@@ -13,30 +11,29 @@ use zeroize::Zeroizing;
 
 use super::credential::{Change, see_changed};
 use crate::{
-    page::{Failure, Page, PageError, PageResult, csrf_field},
-    paths::{NAME, SET},
+    page::{Failure, PageError, PageResult, csrf_field},
+    paths::{NAME, SET, TYPE},
     request::Fields,
-    session::Visit,
-    state::State,
+    state::Visit,
 };
 
 pub(super) const METADATA: &str = "metadata";
 
-pub(crate) async fn show(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
-    Ok(page(&state, &visit, &Fields::of_query(request.uri()), None))
+pub(crate) async fn show(visit: Visit, request: Request) -> PageResult {
+    Ok(page(&visit, &Fields::of_query(request.uri()), None))
 }
 
 /// Sets a credential, or shows the form again with an error. The value must be entered again.
-pub(crate) async fn submit(state: Arc<State>, visit: Visit, request: Request) -> PageResult {
-    let form = Fields::of_form(request, &visit).await?;
-    Ok(match set(&state, &visit, &form).await {
+pub(crate) async fn submit(visit: Visit, request: Request) -> PageResult {
+    let form = Fields::of_form(request, &visit.session).await?;
+    Ok(match set(&visit, &form).await {
         Ok(name) => see_changed(&name, Change::Set),
-        Err(failure) => page(&state, &visit, &form, Some(&state.error(failure))),
+        Err(failure) => page(&visit, &form, Some(&visit.state.error(failure))),
     })
 }
 
-async fn set(state: &State, visit: &Visit, form: &Fields) -> Result<String, Failure> {
-    let credentials = &state.ports.credentials;
+async fn set(visit: &Visit, form: &Fields) -> Result<String, Failure> {
+    let credentials = &visit.ports().credentials;
     let credential_type = credentials.types.parse(form.text(TYPE))?;
     let set = Set {
         name: CredentialName::parse(form.text(NAME))?,
@@ -105,14 +102,14 @@ pub(super) fn metadata_field(metadata: &str) -> Markup {
     }
 }
 
-fn page(state: &State, visit: &Visit, entered: &Fields, refusal: Option<&PageError>) -> Response {
-    let types = state.ports.credentials.types.all();
+fn page(visit: &Visit, entered: &Fields, refusal: Option<&PageError>) -> Response {
+    let types = visit.ports().credentials.types.all();
     let status = refusal.map_or(StatusCode::OK, PageError::status);
-    let page = Page::of(visit, SET, "Set a credential").with_status(status);
+    let page = visit.page(SET, "Set a credential").with_status(status);
     page.render(&html! {
         @if let Some(refusal) = refusal { (refusal.alert()) }
         form.entry method="post" action=(SET) {
-            (csrf_field(visit))
+            (csrf_field(&visit.session))
             (name_field(entered.text(NAME)))
             div.field {
                 label for=(TYPE) { "Type" }
@@ -133,5 +130,4 @@ fn page(state: &State, visit: &Visit, entered: &Fields, refusal: Option<&PageErr
     })
 }
 
-const TYPE: &str = "type";
 const VALUE: &str = "value";
