@@ -7,7 +7,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use keywright_harness::{Text, run_program, server_program, workspace};
+use keywright_harness::{Text, compiled_plugins, key_file, run_program, server_program, workspace};
 use tempfile::TempDir;
 
 use crate::{
@@ -125,6 +125,8 @@ impl Development {
             .args(["--listen", &format!("127.0.0.1:{}", ports.first.number())])
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("KEYWRIGHT_ENCRYPTION__KEYS", shared_key())
+            .env("KEYWRIGHT_PLUGINS__CACHE_DIRECTORY", compiled_plugins())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -151,6 +153,12 @@ impl Development {
         let address = lines.find_map(|line| line.strip_prefix("Keywright listens on "));
         address.unwrap()
     }
+}
+
+/// Returns the encryption key of the tests, with which a server can use plugins that other tests compiled.
+fn shared_key() -> String {
+    let file = key_file("encryption.key").display().to_string();
+    format!("[{{ provider = \"raw\", file = {file:?}, active = true }}]")
 }
 
 /// Runs the lines in a shell without other configuration, and returns their output.

@@ -3,8 +3,8 @@
 use std::{fs, net::TcpListener, path::Path};
 
 use keywright_harness::{
-    Commanded, Options, Server, Text, key_file, release, run_program, run_program_into_closed_pipe,
-    run_program_with_processor_seconds, server_program, workspace,
+    Commanded, Options, Server, Text, compiled_plugins, key_file, release, run_program,
+    run_program_into_closed_pipe, run_program_with_processor_seconds, server_program, workspace,
 };
 
 use crate::{
@@ -15,7 +15,20 @@ use crate::{
 #[test]
 fn the_example_is_valid_once_its_files_exist() {
     let layout = Layout::new();
-    let checked = layout.check(&["--connect"], &[]).expect(0);
+    let cache = compiled_plugins().display().to_string();
+    assert_is_valid(&layout, &[("KEYWRIGHT_PLUGINS__CACHE_DIRECTORY", &cache)]);
+
+    // Without compiled plugins, only with the resolver.
+    let example = layout.example();
+    let (rest, _) = example.split_once("[generators.certificate]").unwrap();
+    let (_, resolver) = example.split_once("[resolver]").unwrap();
+    layout.write_configuration(&format!("{rest}[resolver]{resolver}"));
+    assert_is_valid(&layout, &[]);
+}
+
+#[track_caller]
+fn assert_is_valid(layout: &Layout, variables: &[(&str, &str)]) {
+    let checked = layout.check(&["--connect"], variables).expect(0);
     let file = layout.configuration();
     assert_eq!(checked.output, format!("{} is valid\n", file.display()));
     // Nothing was created.

@@ -117,8 +117,10 @@ share_compiled_plugins() {
         "$ROOT/etc/keywright/keywright.toml"
 }
 
-# Makes the next start compile its plugins for this system only, as required with another encryption key.
+# Makes the next start compile its plugins for this system only, as required with another encryption key, and keeps only one plugin.
 own_plugin_cache() {
-    sed -i "s#^cache_directory = .*#cache_directory = \"$ROOT/var/lib/keywright/plugin-cache\"#" \
-        "$ROOT/etc/keywright/keywright.toml"
+    local file=$ROOT/etc/keywright/keywright.toml
+    sed -i "s#^cache_directory = .*#cache_directory = \"$ROOT/var/lib/keywright/plugin-cache\"#" "$file"
+    awk '/^\[/ { is_kept = !/^\[(generators|resolver)/ || /^\[generators\.password\]/ } is_kept' "$file" >"$SESSION/kept.toml"
+    cp "$SESSION/kept.toml" "$file"
 }
