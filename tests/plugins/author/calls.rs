@@ -7,13 +7,13 @@ use super::{Workshop, test::faults};
 
 /// Returns a component, a call in the form of a test vector, and the name of its result.
 fn calls() -> Vec<(&'static str, Value, &'static str)> {
-    let user = json!({"accept": {"username": "ada", "password": "hunter2"}});
+    let key_pair = json!({"accept": {"private_key": "hunter2"}});
     let recovery = json!({"recover": {"value": {}, "parameters": {}}});
     let document = json!({"s": [{"credentials": {"credhub-ref": "((/b))"}}]});
     vec![
         ("password", json!({"parameters": {"length": 9}}), "value"),
         ("svid", json!({"parameters": {"ca": "/any"}}), "value"),
-        ("user", user, "value"),
+        ("ed25519", key_pair, "value"),
         ("password", json!({"accept": "hunter2"}), "value"),
         ("ed25519", recovery, "recovered"),
         ("interpolation", json!({"document": document}), "references"),
@@ -96,11 +96,16 @@ fn vectors_expect_errors_of_each_function() {
             ]),
         ),
         (
-            "user",
-            json!([
-                {"recover": {"value": {"username": "ada"}}, "refused": ""},
-                {"accept": {"username": "a", "size": 1}, "refused": "size"},
-            ]),
+            "ed25519",
+            json!([{"accept": {"public_key": "a", "size": 1}, "refused": "size"}]),
+        ),
+        (
+            "hostile",
+            json!([{
+                "recover": {"value": {}},
+                "settings": {"recover": "refuse-value"},
+                "refused": "length",
+            }]),
         ),
         ("svid", json!([{"parameters": {}, "refused": "ca"}])),
         (
