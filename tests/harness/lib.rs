@@ -62,8 +62,8 @@ pub use observation::{Sample, Scrape};
 pub use options::{Options, identity_provider_recipe};
 pub use plugins::{BadPlugin, KeyManagementPlugin, compiled_plugins, release, user_cache};
 pub use programs::{
-    Node, client_by_toolchain, component_by_toolchain, ended, is_available, node, npm_package,
-    print_message, python_program, signal, toolchain_program, toolchain_python,
+    Node, client_by_toolchain, component_by_toolchain, ended, folder_of_user, is_available, node,
+    npm_package, print_message, python_program, signal, toolchain_program, toolchain_python,
 };
 pub use requests::QUICK_KEY;
 pub use reuse::ReusedServer;

@@ -135,6 +135,13 @@ pub fn toolchain_program(name: &str) -> Option<Command> {
     is_available(name).then(|| Command::new(name))
 }
 
+/// Returns the folder in which a tool stores files for the user who runs the tests. The variable overrides the folder in the home
+/// folder.
+pub fn folder_of_user(variable: &str, at_home: &str) -> PathBuf {
+    let home = || PathBuf::from(env::var_os("HOME").unwrap_or_default());
+    env::var_os(variable).map_or_else(|| home().join(at_home), PathBuf::from)
+}
+
 fn found(path: PathBuf, absence: &str) -> Option<PathBuf> {
     if path.exists() {
         return Some(path);

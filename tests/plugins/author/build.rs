@@ -9,7 +9,8 @@ use std::{
 };
 
 use keywright_harness::{
-    Arguments, Commanded, Options, Server, Text, print_message, run_program, workspace,
+    Arguments, Commanded, Options, Server, Text, folder_of_user, print_message, run_program,
+    workspace,
 };
 use serde_json::json;
 use wit_component::DecodedWasm;
@@ -36,10 +37,15 @@ impl Workshop {
         let compiled = workspace().join("target/example-guests");
         // The packages of projects in Python.
         let python = workspace().join("target/toolchains/python");
+        // The compiled standard libraries of C and Go.
+        let cache = folder_of_user("XDG_CACHE_HOME", ".cache");
+        let (zig, go) = (cache.join("zig"), cache.join("go-build"));
         let variables = [
             ("PATH", path.to_str().unwrap()),
             ("CARGO_TARGET_DIR", compiled.to_str().unwrap()),
             ("VIRTUAL_ENV", python.to_str().unwrap()),
+            ("ZIG_GLOBAL_CACHE_DIR", zig.to_str().unwrap()),
+            ("GOCACHE", go.to_str().unwrap()),
         ];
         let arguments = [&["plugin"], &arguments.list()[..]].concat();
         run_program(self.0.path(), &arguments, &variables)

@@ -8,7 +8,8 @@ use std::{
 };
 
 use keywright_harness::{
-    is_available, key_file, server_program, toolchain_program, user_cache, workspace,
+    folder_of_user, is_available, key_file, server_program, toolchain_program, user_cache,
+    workspace,
 };
 use tempfile::TempDir;
 
@@ -118,8 +119,14 @@ impl Sandbox {
     fn variables(&self) -> [(&'static str, String); 16] {
         let text = |path: &Path| path.display().to_string();
         [
-            ("CACHE_FOLDER", text(&of_user("XDG_CACHE_HOME", ".cache"))),
-            ("CARGO_FOLDER", text(&of_user("CARGO_HOME", ".cargo"))),
+            (
+                "CACHE_FOLDER",
+                text(&folder_of_user("XDG_CACHE_HOME", ".cache")),
+            ),
+            (
+                "CARGO_FOLDER",
+                text(&folder_of_user("CARGO_HOME", ".cargo")),
+            ),
             ("COMPONENTS", text(&workspace().join("target/components"))),
             ("DATABASE_URL", self.database.clone()),
             ("HOME", text(&self.root.join("home"))),
@@ -131,7 +138,10 @@ impl Sandbox {
             ("PORT", self.ports.first.number().to_string()),
             ("PROGRAM", text(&server_program())),
             ("ROOT", text(&self.root.join("root"))),
-            ("RUSTUP_FOLDER", text(&of_user("RUSTUP_HOME", ".rustup"))),
+            (
+                "RUSTUP_FOLDER",
+                text(&folder_of_user("RUSTUP_HOME", ".rustup")),
+            ),
             ("SECOND_PORT", self.ports.second.number().to_string()),
             ("SESSION", text(&self.root)),
             ("SESSIONS", text(&sessions())),
@@ -174,13 +184,6 @@ fn has_programs_of_authors() -> bool {
         && ["docker-registry", "minisign"]
             .into_iter()
             .all(is_available)
-}
-
-/// Returns the folder in which a tool stores files for the user who runs the tests. The variable overrides the folder in the home
-/// folder.
-fn of_user(variable: &str, at_home: &str) -> PathBuf {
-    let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
-    std::env::var_os(variable).map_or_else(|| home().join(at_home), PathBuf::from)
 }
 
 /// Returns the folder of the scripts that prepare sessions.
