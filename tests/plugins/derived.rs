@@ -198,7 +198,7 @@ fn plugins_with_inputs_are_tested_with_examples_or_given_inputs() {
     run.output.assert_contains("grants = [\"inputs\"]");
     run.output
         .assert_contains("named by the parameters credentials");
-    let htpasswd = component("htpasswd");
-    let arguments = ["plugin", "test", htpasswd.to_str().unwrap()];
+    let random = component("deriving");
+    let arguments = ["plugin", "test", random.to_str().unwrap()];
     run_program(&workspace(), &arguments, &[]).expect(0);
 }

@@ -12,7 +12,11 @@ fn calls() -> Vec<(&'static str, Value, &'static str)> {
     let document = json!({"s": [{"credentials": {"credhub-ref": "((/b))"}}]});
     vec![
         ("password", json!({"parameters": {"length": 9}}), "value"),
-        ("svid", json!({"parameters": {"ca": "/any"}}), "value"),
+        (
+            "current-issued",
+            json!({"parameters": {"ca": "/any"}}),
+            "value",
+        ),
         ("ed25519", key_pair, "value"),
         ("password", json!({"accept": "hunter2"}), "value"),
         ("ed25519", recovery, "recovered"),
