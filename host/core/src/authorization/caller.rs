@@ -1,4 +1,4 @@
-//! The caller of a request, the resources that the request accessed, for the audit trail, and the permissions of the caller.
+//! The caller of a request, its permissions, and the resources that the request accessed, for the audit trail.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
