@@ -39,9 +39,8 @@ pub use interface::{
 };
 pub use pipeline::{
     ACCESS_LOG, Api, Connection, Information, Limits, Pipeline, client_network, describe_metrics,
-    management_router,
 };
 pub use response::{FRAME_BYTES_MAX, Held, HeldBody, error_chain};
 pub use route::{Access, BoundHandler, REQUEST_DURATION, Route};
-pub use router::routes;
+pub use router::{management_router, routes};
 pub use routes::health::HealthCheck;

@@ -1,28 +1,24 @@
-//! The services behind the HTTP API, the handling of requests from the head to the response, and the service for monitoring.
+//! The services behind the HTTP API, and the handling of requests, from the head to the response.
 
 use std::{
     convert::identity,
     net::{IpAddr, Ipv6Addr, SocketAddr},
-    panic::AssertUnwindSafe,
     pin::pin,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use axum::{
-    Router,
     body::{Body, Bytes, HttpBody},
     extract::Request,
     http::{
         HeaderMap, HeaderName, HeaderValue, Method, StatusCode,
         header::{
-            ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, PRAGMA, SERVER,
-            STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+            ALLOW, CACHE_CONTROL, CONTENT_LENGTH, PRAGMA, SERVER, STRICT_TRANSPORT_SECURITY,
+            X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
         },
     },
-    middleware::{Next, from_fn},
     response::{IntoResponse, Response},
-    routing::get,
 };
 use futures_util::FutureExt;
 use keywright_core::{
@@ -46,7 +42,7 @@ use crate::{
     development_identity::DevelopmentIdentity,
     interface::{authorize, with_page},
     request::with_normal_path,
-    response::ApiError,
+    response::{ApiError, or_panicked},
     route::{self, RequestContext, RouteTable, known_method},
     router::{no_such_path, route_table},
     routes::health::HealthCheck,
@@ -425,23 +421,6 @@ fn log_response(
     );
 }
 
-/// Returns the response of a handler, or a failure if the handler panics.
-async fn or_panicked(responding: impl Future<Output = Response>) -> Response {
-    let responding = AssertUnwindSafe(responding).catch_unwind();
-    responding.await.unwrap_or_else(|_payload| panicked())
-}
-
-/// Returns the response for a handler that panicked. The panic message is not logged here, because it could contain
-/// any data.
-fn panicked() -> Response {
-    tracing::error!("a handler panicked");
-    ApiError::new(
-        StatusCode::INTERNAL_SERVER_ERROR,
-        "the server could not handle the request",
-    )
-    .into_response()
-}
-
 /// The target of the access log, which has one line per request.
 pub const ACCESS_LOG: &str = "keywright_api::access";
 
@@ -454,31 +433,6 @@ pub fn describe_metrics() {
 }
 
 const REQUESTS_IN_PROGRESS: &str = "keywright_http_requests_in_progress";
-
-/// Returns the service of the management address: health and metrics. It does not authenticate callers, so its responses
-/// contain no data of any user. `metrics` returns all current metrics in the Prometheus text format, version 0.0.4.
-pub fn management_router<M>(
-    health: Arc<HealthCheck>,
-    metrics: impl Fn() -> M + Clone + Send + Sync + 'static,
-) -> Router
-where
-    M: Future<Output = String> + Send,
-{
-    Router::new()
-        .route("/health", get(async move || health.response().await))
-        .route(
-            "/metrics",
-            get(async move || ([(CONTENT_TYPE, MEDIA_TYPE)], metrics().await)),
-        )
-        .fallback(async || no_such_path())
-        .method_not_allowed_fallback(async || StatusCode::NOT_FOUND)
-        .layer(from_fn(async |request, next: Next| {
-            or_panicked(next.run(request)).await
-        }))
-}
-
-/// The media type of the Prometheus text format.
-const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 #[cfg(test)]
 mod tests {

@@ -1,17 +1,23 @@
-//! The list of all routes.
+//! The routes of the service, and the routes for monitoring.
 
 use std::sync::Arc;
 
-use axum::http::StatusCode;
+use axum::{
+    Router,
+    http::{StatusCode, header::CONTENT_TYPE},
+    middleware::{Next, from_fn},
+    routing::get,
+};
 
 use crate::{
     Api, InterfaceRoute,
     development_identity::DevelopmentIdentity,
-    response::ApiError,
+    response::{ApiError, or_panicked},
     route::{Route, RouteTable},
     routes::{
-        certificates, credentials, health, interpolation, management, operations, permissions,
-        types,
+        certificates, credentials,
+        health::{self, HealthCheck},
+        interpolation, management, operations, permissions, types,
     },
 };
 
@@ -76,3 +82,28 @@ pub(crate) fn route_table(api: &Arc<Api>) -> RouteTable {
 pub(crate) fn no_such_path() -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, "unknown path")
 }
+
+/// Returns the service of the management address: health and metrics. It does not authenticate callers, so its responses
+/// contain no data of any user. `metrics` returns all current metrics in the Prometheus text format, version 0.0.4.
+pub fn management_router<M>(
+    health: Arc<HealthCheck>,
+    metrics: impl Fn() -> M + Clone + Send + Sync + 'static,
+) -> Router
+where
+    M: Future<Output = String> + Send,
+{
+    Router::new()
+        .route("/health", get(async move || health.response().await))
+        .route(
+            "/metrics",
+            get(async move || ([(CONTENT_TYPE, MEDIA_TYPE)], metrics().await)),
+        )
+        .fallback(async || no_such_path())
+        .method_not_allowed_fallback(async || StatusCode::NOT_FOUND)
+        .layer(from_fn(async |request, next: Next| {
+            or_panicked(next.run(request)).await
+        }))
+}
+
+/// The media type of the Prometheus text format.
+const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";

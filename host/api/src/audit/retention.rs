@@ -13,7 +13,11 @@ use keywright_core::{
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{Event, push_line, trail::AuditTrail, writer::UnwrittenError};
+use super::{
+    by_actor::UnwrittenError,
+    event::{Event, push_line},
+    trail::AuditTrail,
+};
 
 #[async_trait]
 impl RetentionTrail for AuditTrail {

@@ -31,7 +31,11 @@ use tokio::{
     time::timeout,
 };
 
-use super::writer::{AuditSink, Outcome, Queue, Shared, UnwrittenError, start_thread};
+use super::{
+    by_actor::{Outcome, UnwrittenError},
+    event::AuditFormat,
+    writer::{AuditSink, Queue, Shared, start_thread},
+};
 
 /// The settings of the audit trail.
 #[derive(Clone, Debug)]
@@ -55,17 +59,6 @@ impl AuditSettings {
 
     /// The default of `unwritten_bytes_max`.
     pub const UNWRITTEN_BYTES_MAX: usize = 64 * 1024 * 1024;
-}
-
-/// The format of the audit trail's lines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum AuditFormat {
-    /// The Common Event Format.
-    Cef,
-    /// One JSON object per line.
-    #[default]
-    Json,
 }
 
 /// How requests whose events can't be written are handled.

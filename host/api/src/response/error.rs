@@ -1,6 +1,6 @@
 //! Converts failures to responses.
 
-use std::{borrow::Cow, error::Error, fmt::Write, time::Duration};
+use std::{borrow::Cow, error::Error, fmt::Write, panic::AssertUnwindSafe, time::Duration};
 
 use axum::{
     http::{
@@ -9,6 +9,7 @@ use axum::{
     },
     response::{IntoResponse, Response},
 };
+use futures_util::FutureExt;
 use keywright_core::{
     UseCaseError,
     ports::{PluginCallError, PluginFaultError, RepositoryError, SealError},
@@ -434,6 +435,23 @@ fn retry_after(failure: &UseCaseError) -> Option<Duration> {
         ) => Some(DATABASE_RETRY_AFTER),
         _ => None,
     }
+}
+
+/// Returns the response of a handler, or a failure if the handler panics.
+pub(crate) async fn or_panicked(responding: impl Future<Output = Response>) -> Response {
+    let responding = AssertUnwindSafe(responding).catch_unwind();
+    responding.await.unwrap_or_else(|_payload| panicked())
+}
+
+/// Returns the response for a handler that panicked. The panic message is not logged here, because it could contain
+/// any data.
+fn panicked() -> Response {
+    tracing::error!("a handler panicked");
+    ApiError::new(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "the server could not handle the request",
+    )
+    .into_response()
 }
 
 const CONTENDED_RETRY_AFTER: Duration = Duration::from_secs(1);

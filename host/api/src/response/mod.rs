@@ -12,4 +12,4 @@ pub(crate) use body::{
     rendered_versions, rendered_with, timestamp,
 };
 pub use error::error_chain;
-pub(crate) use error::{ApiError, Endpoint, FailureBody};
+pub(crate) use error::{ApiError, Endpoint, FailureBody, or_panicked};
