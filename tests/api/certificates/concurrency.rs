@@ -54,6 +54,30 @@ async fn one_of_two_concurrent_transitional_regenerations_succeeds() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_regeneration_restores_no_replaced_parameters() {
+    let server = Server::reused().await;
+    let certificate = Certificate::generate_root(&server, "/a").await;
+    let by_name = ("/api/v1/regenerate".to_owned(), json!({"name": "/a"}));
+    let by_id = (certificate.path("regenerate"), json!({}));
+    let generate = |kind: &str| {
+        let parameters = json!({"common_name": "a", "key_type": "ed25519", kind: true});
+        json!({"name": "/a", "type": "certificate", "mode": "overwrite", "parameters": parameters})
+    };
+    for round in 0..20 {
+        let (path, body) = if round % 2 == 0 { &by_name } else { &by_id };
+        let leaf = generate("self_sign");
+        server.post("/api/v1/data", leaf).await.expect(200);
+        let requests = vec![
+            (Method::POST, path.clone(), body.clone()),
+            (Method::POST, "/api/v1/data".to_owned(), generate("is_ca")),
+        ];
+        assert_eq!(statuses(&at_once(&server, requests).await), [200, 200]);
+        let newest = &certificate.versions().await[0];
+        assert_eq!(newest["certificate_authority"], true, "{round}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_of_many_concurrent_transitional_versions_is_added() {
     let server = Server::reused().await;
     let value = json!({"certificate": authority("root").certificate});

@@ -78,20 +78,24 @@ impl RegenerateCredentials {
             .authorization
             .permit(caller, Operation::Write, &regenerate.name);
         let permit = permitting.await?;
+        let mut credential_id = None;
         for _ in 0..WRITE_ATTEMPTS_MAX {
-            if let Some(written) = self.attempt(caller, &permit, &regenerate).await? {
+            let attempt = self.attempt(caller, &permit, &regenerate, &mut credential_id);
+            if let Some(written) = attempt.await? {
                 return Ok(written);
             }
         }
         Err(UseCaseError::Contended)
     }
 
-    /// Attempts to regenerate a credential. Returns `None` if the CA or an input was changed concurrently.
+    /// Attempts to regenerate a credential. Returns `None` if the credential, the CA or an input was changed concurrently.
+    /// `credential_id` is the credential of the earlier attempts: a credential that was recreated meanwhile is not regenerated.
     async fn attempt(
         &self,
         caller: &Caller,
         permit: &Permit<'_>,
         regenerate: &Regenerate,
+        credential_id: &mut Option<Uuid>,
     ) -> Result<Option<Written>, UseCaseError> {
         let newest = VersionSelection::Newest(1);
         let newest = self
@@ -100,6 +104,9 @@ impl RegenerateCredentials {
             .versions_of(CredentialKey::Name(&regenerate.name), newest)
             .await?;
         let newest = newest.into_iter().next().ok_or(UseCaseError::NotFound)?;
+        if *credential_id.get_or_insert(newest.credential_id) != newest.credential_id {
+            return Err(UseCaseError::NotFound);
+        }
         let credential_type = &newest.credential_type;
         if credential_type.is_set_only() {
             return Err(UseCaseError::TypeNotGeneratable(credential_type.clone()));
@@ -125,7 +132,7 @@ impl RegenerateCredentials {
         let permits = iter::once(permit).chain(&issuer_permit);
         self.authorization.confirm(caller, permits).await?;
         draft.content.metadata.clone_from(&regenerate.metadata);
-        let condition = AppendCondition::CredentialIs(base.credential_id);
+        let condition = AppendCondition::NewestIs(Some(base.id));
         let appended = self.store.append(permit, draft, condition).await?;
         let Some(version) = appended else {
             return Ok(None);
@@ -246,7 +253,7 @@ impl RegenerateCredentials {
         Err(UseCaseError::Contended)
     }
 
-    /// Attempts to regenerate a certificate. Returns `None` if the CA was changed concurrently.
+    /// Attempts to regenerate a certificate. Returns `None` if it or its CA was changed concurrently.
     async fn attempt_certificate(
         &self,
         caller: &Caller,
@@ -257,6 +264,7 @@ impl RegenerateCredentials {
         let (permit, current) =
             permit_to_write(authorization, &self.store, caller, id, current).await?;
         let current = ActiveVersions::new(current);
+        let read = current.as_read(permit.name());
         let base = current.active.ok_or_else(|| {
             UseCaseError::NotRegeneratable(
                 "its only version is transitional; clear its transitional flag first".to_owned(),
@@ -290,6 +298,7 @@ impl RegenerateCredentials {
             .await?;
         draft.attributes.is_transitional = regenerate.is_transitional;
         draft.content.metadata.clone_from(&regenerate.metadata);
+        draft.unchanged.push(read);
         let permits = (&permit, issuer_permit.as_ref());
         let appended = self
             .children

@@ -112,17 +112,14 @@ impl VersionStore {
                 permit.record_version(stored.credential_id, stored.id);
                 Ok(Some(CredentialVersion::new(*stored, draft.content)))
             }
-            Appended::Outdated => Ok(None),
             Appended::TransitionalExists => Err(UseCaseError::TransitionalExists),
             Appended::TypeDiffers(existing) => Err(UseCaseError::TypeDiffers(existing)),
             // Another caller has since deleted and recreated the credential.
             Appended::CasingDiffers(_) => Err(UseCaseError::Contended),
-            Appended::Changed => match condition {
-                AppendCondition::CredentialIs(_) => Err(UseCaseError::NotFound),
-                AppendCondition::Always | AppendCondition::NewestIs(_) => {
-                    Err(UseCaseError::Contended)
-                }
-            },
+            Appended::Changed if matches!(condition, AppendCondition::CredentialIs(_)) => {
+                Err(UseCaseError::NotFound)
+            }
+            Appended::Changed | Appended::Outdated => Ok(None),
         }
     }
 

@@ -191,24 +191,15 @@ fn generated(
     with_added(credential, outcome, Some(parameters), false)
 }
 
-/// Adds a version with the parameters of the active version, or of an earlier version if another was added meanwhile: the
-/// server generates the value before the transaction that adds it.
+/// Adds a version with the parameters of the active version.
 fn regenerated(credential: &Credential, outcome: &Outcome, is_transitional: bool) -> Option<State> {
-    let is_set = credential.active()?.parameters.is_none();
-    let is_blocked = is_transitional && credential.has_transitional();
+    let parameters = credential.active()?.parameters;
+    let is_set = parameters.is_none();
+    let is_refused = is_set || is_transitional && credential.has_transitional();
     match outcome {
-        Outcome::Refused => (is_set || is_blocked).then(|| Some(credential.clone())),
-        Outcome::Version(seen) if !is_blocked => with_added(
-            Some(credential),
-            outcome,
-            Some(seen.parameters),
-            is_transitional,
-        ),
-        Outcome::Unknown if !is_blocked => {
-            let parameters = credential.active()?.parameters;
-            with_added(Some(credential), outcome, parameters, is_transitional)
-        }
-        _ => None,
+        Outcome::Refused => is_refused.then(|| Some(credential.clone())),
+        _ if is_refused => None,
+        outcome => with_added(Some(credential), outcome, parameters, is_transitional),
     }
 }
 

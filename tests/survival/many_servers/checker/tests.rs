@@ -221,6 +221,21 @@ fn a_version_has_one_value_and_one_name() {
 }
 
 #[test]
+fn the_active_version_determines_a_regeneration() {
+    let regenerated = |outcome| call(2, 3, Action::Regenerate, outcome);
+    let set = || call(0, 1, Action::Set, version(1));
+    let kept = [set(), regenerated(version(2))];
+    assert_broken("a set value is regenerated", &kept);
+    assert_explained(&[set(), regenerated(Outcome::Refused)]);
+    let longer = Outcome::Version(Seen {
+        parameters: 24,
+        ..seen(2)
+    });
+    let changed = [call(0, 1, OVERWRITE(), version(1)), regenerated(longer)];
+    assert_broken("a regeneration changes the parameters", &changed);
+}
+
+#[test]
 fn at_most_one_version_is_transitional() {
     let add = || Action::RegenerateAsTransitional { credential: OWN };
     let first = || call(0, 1, OVERWRITE(), version(1));
