@@ -205,6 +205,17 @@ async fn a_new_ca_with_the_signers_name_requires_read_permission() {
     regenerate().await.expect(200);
 }
 
+#[tokio::test]
+async fn regenerating_requires_the_ca_in_its_stored_casing() {
+    let server = Server::reused().await;
+    server.issued("/t/ca", json!({"is_ca": true})).await;
+    server.issued("/t/leaf", json!({"ca": "/T/CA"})).await;
+    let app = server.as_client("app").await;
+    server.grant("/t/*", app.actor(), &["read", "write"]).await;
+    let body = json!({"name": "/t/leaf"});
+    app.post("/api/v1/regenerate", body).await.expect(200);
+}
+
 /// Many names are queried differently from a few.
 #[tokio::test]
 async fn references_are_resolved_with_permission_in_both_casings() {

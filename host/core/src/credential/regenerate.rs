@@ -115,7 +115,7 @@ impl RegenerateCredentials {
         let generator = generator.as_ref();
         let base = self.store.open(permit, newest).await?;
         let effective = self.effective_parameters(&base, generator).await?;
-        let issuer = match named_issuer(&effective.parameters, generator) {
+        let issuer = match issuer_name(&base, &effective.parameters, generator) {
             // If the caller may not read the CA, the error is the same as for a missing credential.
             Some(name) => {
                 let permitting = self.authorization.permit(caller, Operation::Read, &name);
@@ -286,7 +286,7 @@ impl RegenerateCredentials {
             .generation
             .settings
             .apply(&base.credential_type, parameters);
-        let issuer = match named_issuer(&effective.parameters, generator) {
+        let issuer = match issuer_name(&base, &effective.parameters, generator) {
             Some(name) => Some(self.issuer(caller, &permit, &base, &name).await?),
             None => None,
         };
@@ -415,6 +415,19 @@ impl RegenerateCertificate {
         }
         Ok(())
     }
+}
+
+/// Returns the name of the CA in the parameters. If this CA signed the version, the name has its stored casing instead of that
+/// of an earlier request.
+fn issuer_name(
+    base: &CredentialVersion,
+    parameters: &Parameters,
+    generator: &dyn Generator,
+) -> Option<LookupName> {
+    let named = named_issuer(parameters, generator)?;
+    let signer = base.attributes.signed_by.as_ref();
+    let signer = signer.filter(|signer| named.is(signer));
+    Some(signer.map_or(named, CredentialName::lookup))
 }
 
 /// Applies the caller's changes to the parameters. The plugin checks them as for a generate request.
