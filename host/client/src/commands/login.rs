@@ -216,17 +216,25 @@ fn session(
         path::absolute(file).map_err(|cause| FileAccessError::new(file, "locate", cause))
     };
     let ca_cert = settings.ca_cert.iter().map(absolute);
-    let client_certificate = match &settings.client_certificate {
-        Some((cert, key)) => Some((absolute(cert)?, absolute(key)?)),
-        None => None,
-    };
-    Ok(StoredSession {
+    let (cert, key) = settings
+        .client_certificate
+        .as_ref()
+        .map(|(cert, key)| (cert, key))
+        .unzip();
+    let session = StoredSession {
         login_id: Some(fastrand::u64(..)),
         server: client.server().to_owned(),
         ca_cert: ca_cert.collect::<Result<_, _>>()?,
-        client_certificate,
-        tokens,
-        login_options,
+        cert: cert.map(absolute).transpose()?,
+        key: key.map(absolute).transpose()?,
+        client_id: login_options.client_id,
+        resource: login_options.resource,
+        is_of_client: login_options.is_of_client,
+        ..StoredSession::default()
+    };
+    Ok(match tokens {
+        Some(tokens) => session.with_tokens(tokens),
+        None => session,
     })
 }
 
@@ -327,11 +335,11 @@ impl Run for Logout {
 }
 
 async fn revoke(settings: &Settings, session: &StoredSession) -> Result<(), CommandError> {
-    let Some(tokens) = &session.tokens else {
+    let Some(tokens) = session.tokens() else {
         return Ok(());
     };
     let builder = reporting_retries(settings.anonymous_client()?);
-    let options = &session.login_options;
+    let options = session.login_options();
     let mut builder = builder.login_options(options.clone());
     if let Some(grant @ Grant::ClientCredentials { client_id, .. }) = &settings.grant
         && options.is_of_client
@@ -339,7 +347,7 @@ async fn revoke(settings: &Settings, session: &StoredSession) -> Result<(), Comm
     {
         builder = builder.grant(grant.clone());
     }
-    let client: Client = builder.tokens(tokens.clone()).build()?;
+    let client: Client = builder.tokens(tokens).build()?;
     match client.log_out().await {
         Err(Error::TokenWithoutId) => {
             Err(CommandError::Other("its access token has no id".to_owned()))

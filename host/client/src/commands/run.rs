@@ -119,7 +119,7 @@ impl Context {
         if let (Some(session), None, None) =
             (&settings.session, &settings.grant, &settings.token_source)
         {
-            builder = builder.login_options(session.login_options.clone());
+            builder = builder.login_options(session.login_options());
             builder = sharing_login(builder, session.clone(), &settings.directory);
         }
         Ok(builder.build()?)

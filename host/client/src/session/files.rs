@@ -11,7 +11,7 @@ use std::{
 
 use clap::ValueEnum;
 use etcetera::{BaseStrategy, base_strategy};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use zeroize::Zeroizing;
 
 use super::RETRIES_MAX;
@@ -112,7 +112,6 @@ pub(super) struct SettingsFile {
     pub(super) resource: Option<String>,
 }
 
-/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum OutputFormat {
@@ -155,50 +154,80 @@ impl SettingsFile {
 }
 
 /// The session that `login` stores for later runs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct StoredSession {
     /// Identifies the login. Renewed tokens belong to the same login. `None` in files of earlier versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) login_id: Option<u64>,
     pub(crate) server: String,
     /// The files with the CAs trusted for this server.
     pub(crate) ca_cert: Vec<PathBuf>,
     /// The files with the client certificate and its private key.
-    pub(crate) client_certificate: Option<(PathBuf, PathBuf)>,
-    /// The tokens; `None` if only the client certificate identifies the caller.
-    pub(crate) tokens: Option<Tokens>,
-    /// The client and the resource for renewing and revoking the tokens.
-    pub(crate) login_options: LoginOptions,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cert: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) key: Option<PathBuf>,
+    /// `None` if only the client certificate identifies the caller.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "expose")]
+    pub(crate) access_token: Option<Secret>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "expose")]
+    pub(crate) refresh_token: Option<Secret>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) issued_by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) client_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) resource: Option<String>,
+    #[serde(default)]
+    pub(crate) is_of_client: bool,
+}
+
+/// Serializes a secret, for the session file.
+fn expose<'a, S: Serializer>(
+    secret: impl IntoIterator<Item = &'a Secret>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let mut secret = secret.into_iter().map(Secret::expose);
+    secret.next().serialize(serializer)
 }
 
 impl StoredSession {
     /// Reads the session, or returns `None` if no session is stored.
     pub(crate) fn read(directory: &Directory) -> Result<Option<Self>, CommandError> {
         let malformed = || CommandError::SessionMalformed(directory.file(SESSION_FILE));
-        let text = match directory.read(SESSION_FILE) {
-            Ok(Some(text)) => text,
-            Ok(None) => return Ok(None),
-            Err(failure) if failure.is_not_text() => return Err(malformed()),
-            Err(failure) => return Err(failure.into()),
-        };
-        let stored: SessionJson = keywright_json::read(&text).map_err(|_| malformed())?;
-        let login_options = LoginOptions {
-            client_id: stored.client_id,
-            resource: stored.resource,
-            is_of_client: stored.is_of_client,
+        match directory.read(SESSION_FILE) {
+            Ok(Some(text)) => keywright_json::read(&text).map_err(|_| malformed()),
+            Ok(None) => Ok(None),
+            Err(failure) if failure.is_not_text() => Err(malformed()),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
+    pub(crate) fn tokens(&self) -> Option<Tokens> {
+        Some(Tokens {
+            access_token: self.access_token.clone()?,
+            refresh_token: self.refresh_token.clone(),
+            issued_by: self.issued_by.clone(),
+        })
+    }
+
+    pub(crate) fn with_tokens(self, tokens: Tokens) -> Self {
+        Self {
+            access_token: Some(tokens.access_token),
+            refresh_token: tokens.refresh_token,
+            issued_by: tokens.issued_by,
+            ..self
+        }
+    }
+
+    /// Returns the client and the resource for renewing and revoking the tokens.
+    pub(crate) fn login_options(&self) -> LoginOptions {
+        LoginOptions {
+            client_id: self.client_id.clone(),
+            resource: self.resource.clone(),
+            is_of_client: self.is_of_client,
             ..LoginOptions::default()
-        };
-        Ok(Some(Self {
-            login_id: stored.login_id,
-            server: stored.server,
-            ca_cert: stored.ca_cert,
-            client_certificate: stored.cert.zip(stored.key),
-            tokens: stored.access_token.map(|access_token| Tokens {
-                access_token: Secret::new(access_token),
-                refresh_token: stored.refresh_token.map(Secret::new),
-                issued_by: stored.issued_by,
-            }),
-            login_options,
-        }))
+        }
     }
 
     /// Returns the path of the session file if users other than its owner have access to it.
@@ -223,10 +252,10 @@ impl StoredSession {
             && stored.login_id.is_some()
             && stored.login_id == self.login_id
         {
-            self.tokens = stored.tokens;
+            *self = stored;
         }
         StoredLogin {
-            tokens: self.tokens.clone(),
+            tokens: self.tokens(),
             _lock: lock,
         }
     }
@@ -241,37 +270,18 @@ impl StoredSession {
         if !is_current {
             return Ok(());
         }
-        self.tokens = Some(tokens.clone());
+        *self = self.clone().with_tokens(tokens.clone());
         Ok(self.save(directory)?)
     }
 
     fn is_same_login(&self, other: &Self) -> bool {
-        let tokens = |session: &Self| {
-            let tokens = session.tokens.clone();
-            tokens.map(|tokens| (tokens.access_token, tokens.refresh_token))
-        };
-        self.server == other.server && tokens(self) == tokens(other)
+        (&self.server, &self.access_token, &self.refresh_token)
+            == (&other.server, &other.access_token, &other.refresh_token)
     }
 
     fn save(&self, directory: &Directory) -> Result<(), FileAccessError> {
-        let tokens = self.tokens.as_ref();
-        let text = |secret: &Secret| secret.expose().to_owned();
-        let (cert, key) = self.client_certificate.clone().unzip();
-        let stored = SessionJson {
-            login_id: self.login_id,
-            server: self.server.clone(),
-            ca_cert: self.ca_cert.clone(),
-            cert,
-            key,
-            access_token: tokens.map(|tokens| text(&tokens.access_token)),
-            refresh_token: tokens.and_then(|tokens| tokens.refresh_token.as_ref().map(text)),
-            issued_by: tokens.and_then(|tokens| tokens.issued_by.clone()),
-            client_id: self.login_options.client_id.clone(),
-            resource: self.login_options.resource.clone(),
-            is_of_client: self.login_options.is_of_client,
-        };
         let file = directory.file(SESSION_FILE);
-        let text = serde_json::to_vec_pretty(&stored)
+        let text = serde_json::to_vec_pretty(self)
             .map_err(|cause| FileAccessError::new(&file, "write", cause.into()))?;
         write_whole(&file, &Zeroizing::new(text), Readers::Owner)
     }
@@ -294,30 +304,6 @@ impl StoredSession {
         let _lock = directory.lock();
         directory.delete(SESSION_FILE)
     }
-}
-
-#[derive(Deserialize, Serialize)]
-struct SessionJson {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    login_id: Option<u64>,
-    server: String,
-    ca_cert: Vec<PathBuf>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cert: Option<PathBuf>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    key: Option<PathBuf>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    access_token: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    refresh_token: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    issued_by: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    client_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    resource: Option<String>,
-    #[serde(default)]
-    is_of_client: bool,
 }
 
 pub(super) const SETTINGS_FILE: &str = "settings.toml";
@@ -347,13 +333,12 @@ mod tests {
             let secret = |text: &str| Secret::new(text.to_owned());
             Tokens::new(secret(access), refresh.map(secret))
         };
-        let session = |server: &str, tokens| StoredSession {
-            login_id: None,
-            server: server.to_owned(),
-            ca_cert: Vec::new(),
-            client_certificate: None,
-            tokens: Some(tokens),
-            login_options: LoginOptions::default(),
+        let session = |server: &str, tokens| {
+            let session = StoredSession {
+                server: server.to_owned(),
+                ..StoredSession::default()
+            };
+            session.with_tokens(tokens)
         };
         let one = || session("https://one", tokens("a", Some("r")));
         for (stored, is_stored) in [
@@ -374,7 +359,7 @@ mod tests {
                 renewed.update_tokens(&fresh, &directory).unwrap();
                 let read = StoredSession::read(&directory).unwrap();
                 assert_eq!(read.is_some(), stored.is_some());
-                let tokens = read.and_then(|read| read.tokens);
+                let tokens = read.and_then(|read| read.tokens());
                 let is_new = tokens.is_some_and(|tokens| tokens.access_token == fresh.access_token);
                 assert_eq!(is_new, is_stored, "{stored:?}");
             }

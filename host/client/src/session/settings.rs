@@ -48,7 +48,6 @@ pub(crate) struct Arguments {
     pub(crate) output: Option<OutputFormat>,
 }
 
-/// The settings of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) server: Option<String>,
@@ -113,7 +112,7 @@ impl Settings {
             stored.filter(|stored| named.as_ref().is_none_or(|named| *named == stored.server));
         let of_session = session.as_ref();
         let of_login = of_session.map(|session| session.ca_cert.clone());
-        let (ca_cert, ca_cert_origin) = first_of([
+        let lists = [
             (arguments.ca_cert, "--ca-cert"),
             (
                 environment.path("CA_CERT").into_iter().collect(),
@@ -121,11 +120,13 @@ impl Settings {
             ),
             (of_login.unwrap_or_default(), LOGIN),
             (file.ca_cert.into_iter().collect(), SETTINGS_FILE),
-        ]);
+        ];
+        let given = lists.into_iter().find(|(list, _)| !list.is_empty());
+        let (ca_cert, ca_cert_origin) = given.unwrap_or_default();
         let of_arguments = pair((arguments.cert, arguments.key), ("--cert", "--key"))?;
         let variables = ("KEYWRIGHT_CLIENT_CERT", "KEYWRIGHT_CLIENT_KEY");
         let of_variables = (environment.path("CERT"), environment.path("KEY"));
-        let of_login = of_session.and_then(|session| session.client_certificate.clone());
+        let of_login = of_session.and_then(|session| session.cert.clone().zip(session.key.clone()));
         let certificates = [
             (of_arguments, "--cert, --key"),
             (pair(of_variables, variables)?, VARIABLES_OF_CERTIFICATE),
@@ -141,7 +142,7 @@ impl Settings {
         let tokens = match (token, &grant) {
             (Some(token), _) => Some(Tokens::new(token, None)),
             (None, Some(_)) => None,
-            (None, None) => of_session.and_then(|session| session.tokens.clone()),
+            (None, None) => of_session.and_then(StoredSession::tokens),
         };
         Ok(Self {
             server: named
@@ -203,14 +204,6 @@ fn of_origin(origin: &str, cause: &CommandError) -> CommandError {
     CommandError::Other(format!("{origin}: {cause}"))
 }
 
-fn first_of<Origin: Default, const COUNT: usize>(
-    lists: [(Vec<PathBuf>, Origin); COUNT],
-) -> (Vec<PathBuf>, Origin) {
-    let mut lists = lists.into_iter();
-    let given = lists.find(|(list, _)| !list.is_empty());
-    given.unwrap_or_default()
-}
-
 /// Returns both settings, or `None` if neither is set.
 fn pair<One, Other>(
     both: (Option<One>, Option<Other>),
@@ -248,7 +241,6 @@ fn retries(environment: &Environment) -> Result<Option<u32>, CommandError> {
     }
 }
 
-/// Returns the grant of the client in the environment.
 fn grant(environment: &Environment) -> Result<Option<Grant>, CommandError> {
     let client = (environment.text("ID"), environment.secret("SECRET"));
     let client = pair(client, ("KEYWRIGHT_CLIENT_ID", "KEYWRIGHT_CLIENT_SECRET"))?;
@@ -383,13 +375,11 @@ mod tests {
         fs::write(folder.path().join("settings.toml"), settings).unwrap();
         if let Some(server) = session {
             let session = StoredSession {
-                login_id: None,
                 server: server.to_owned(),
                 ca_cert: vec!["/session.pem".into()],
-                client_certificate: None,
-                tokens: Some(Tokens::new(Secret::new("token".to_owned()), None)),
-                login_options: LoginOptions::default(),
+                ..StoredSession::default()
             };
+            let session = session.with_tokens(Tokens::new(Secret::new("token".to_owned()), None));
             session.write(&Directory(folder.path().to_owned())).unwrap();
         }
         folder
