@@ -76,18 +76,22 @@ impl Login {
     /// Revokes the login. If the provider refuses an expired access token, renews it once and tries again.
     pub(super) async fn log_out(&self, provider: &IdentityProvider<'_>) -> Result<(), Error> {
         let mut access = self.access().await;
-        let tokens = access.state.tokens.take().ok_or(Error::NotLoggedIn)?;
+        let tokens = access.state.tokens.clone().ok_or(Error::NotLoggedIn)?;
         let grant = self.grant.as_ref();
-        let refused = match revoke(provider, &tokens, grant).await {
-            Err(Error::RevocationRefused(refusal)) if refusal.status == UNAUTHORIZED => refusal,
-            result => return result,
-        };
-        let Some(refresh_token) = tokens.refresh_token else {
-            return Err(Error::RevocationRefused(refused));
-        };
-        let refresh = Grant::RefreshToken(refresh_token);
-        let fresh = tokens_by_grant(provider, &refresh, tokens.issued_by.as_deref()).await?;
-        revoke(provider, &fresh, grant).await
+        let mut revoked = revoke(provider, &tokens, grant).await;
+        if let (Err(Error::RevocationRefused(refusal)), Some(refresh_token)) =
+            (&revoked, tokens.refresh_token)
+            && refusal.status == UNAUTHORIZED
+        {
+            let refresh = Grant::RefreshToken(refresh_token);
+            let fresh = self.request(provider, &refresh, &mut access).await?;
+            revoked = revoke(provider, &fresh, grant).await;
+        }
+        // After a failure, the caller can try again.
+        if revoked.is_ok() {
+            access.state.tokens = None;
+        }
+        revoked
     }
 
     /// Returns the access token. Requests tokens if there are none yet. `None` if there is no grant either.
