@@ -88,7 +88,6 @@ impl ActorSlots {
         }
     }
 
-    /// Returns the slots of an actor.
     pub(crate) fn of(&self, actor: &Actor) -> Arc<Semaphore> {
         let mut of_actors = self.of_actors.lock();
         let known = of_actors.get(actor).and_then(Weak::upgrade);

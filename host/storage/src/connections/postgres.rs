@@ -214,7 +214,7 @@ impl PostgresConnections {
         let begun = Instant::now();
         loop {
             for idle in self.pool.retain(|_, _| false).removed {
-                if let Err(error) = idle.connection.close().await {
+                if let Err(error) = idle.connection.session.close().await {
                     tracing::warn!(
                         error = &error as &dyn std::error::Error,
                         "could not close a connection to the database"
@@ -295,10 +295,14 @@ impl Manager for PostgresTarget {
     type Error = sqlx::Error;
 
     async fn create(&self) -> Result<Opened, sqlx::Error> {
-        let connected = self.connect().await;
+        // Boxed, because the future is large and rarely needed, and the futures of all requests contain it.
+        let connected = Box::pin(connect(&self.options, self.wait_max)).await;
+        let session = connected.inspect_err(|_| self.server_health.suspect_idle(Instant::now()))?;
         Ok(Opened {
-            connection: connected
-                .inspect_err(|_| self.server_health.suspect_idle(Instant::now()))?,
+            connection: PostgresConnection {
+                session,
+                wait_max: self.wait_max,
+            },
             state: ConnectionState::Clean,
         })
     }
@@ -313,7 +317,7 @@ impl Manager for PostgresTarget {
             rolled_back.inspect_err(|_| health.suspect_idle(Instant::now()))?;
             opened.state = ConnectionState::Clean;
         } else if health.needs_check(metrics.last_used(), now) {
-            let checked = opened.connection.ping().await;
+            let checked = opened.connection.session.ping().await;
             checked.inspect_err(|_| health.suspect_idle(Instant::now()))?;
         }
         Ok(())
@@ -361,19 +365,8 @@ pub(crate) struct PostgresTarget {
 }
 
 pub(super) struct PostgresConnection {
-    connection: PgConnection,
+    session: PgConnection,
     wait_max: Duration,
-}
-
-impl PostgresTarget {
-    /// Opens a connection. Boxed, because the future is large and rarely needed, and the futures of all requests contain it.
-    pub(super) async fn connect(&self) -> Result<PostgresConnection, sqlx::Error> {
-        let connecting = connect(&self.options, self.wait_max);
-        Ok(PostgresConnection {
-            connection: Box::pin(connecting).await?,
-            wait_max: self.wait_max,
-        })
-    }
 }
 
 impl PostgresConnection {
@@ -381,7 +374,7 @@ impl PostgresConnection {
         &mut self,
         statement: &Statement,
     ) -> Result<(Vec<Row>, u64), sqlx::Error> {
-        let mut results = self.connection.fetch_many(statement.query());
+        let mut results = self.session.fetch_many(statement.query());
         let running = async {
             let (mut rows, mut changed) = (Vec::new(), 0);
             while let Some(result) = results.try_next().await? {
@@ -401,7 +394,7 @@ impl PostgresConnection {
         statement: &Statement,
         receive: &mut (dyn FnMut(Row) -> ControlFlow<()> + Send),
     ) -> Result<ControlFlow<()>, sqlx::Error> {
-        let mut rows = self.connection.fetch(statement.query());
+        let mut rows = self.session.fetch(statement.query());
         let receiving = async {
             while let Some(row) = rows.try_next().await? {
                 if receive(Row::Postgres(row)).is_break() {
@@ -415,22 +408,13 @@ impl PostgresConnection {
 
     /// Runs a statement that has neither parameters nor rows.
     pub(super) async fn run_raw(&mut self, sql: &'static str) -> Result<(), sqlx::Error> {
-        let running = sqlx::raw_sql(sql).execute(&mut self.connection);
+        let running = sqlx::raw_sql(sql).execute(&mut self.session);
         within(self.wait_max, running).await.map(drop)
     }
 
     /// Rolls back the transaction of an earlier user, after all its pending statements.
     pub(super) async fn roll_back(&mut self) -> Result<(), sqlx::Error> {
         self.run_raw(POSTGRES_ROLLBACK).await
-    }
-
-    /// Runs a health check.
-    pub(super) async fn ping(&mut self) -> Result<(), sqlx::Error> {
-        self.connection.ping().await
-    }
-
-    pub(super) async fn close(self) -> Result<(), sqlx::Error> {
-        self.connection.close().await
     }
 }
 
@@ -513,4 +497,4 @@ const STATEMENT_MILLISECONDS_MAX: u128 = 0x7fff_ffff;
 const TRIGGERS_ARE_OFF: &str = "select current_setting('session_replication_role') = 'replica'";
 
 /// Changes nothing if there is no transaction.
-const POSTGRES_ROLLBACK: &str = "rollback";
+pub(super) const POSTGRES_ROLLBACK: &str = "rollback";

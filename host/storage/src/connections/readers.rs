@@ -12,6 +12,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    thread,
     time::{Duration, Instant},
 };
 
@@ -356,6 +357,15 @@ impl Reader {
             drop(self.0.take().map(Object::take));
         }
         outcome
+    }
+}
+
+impl Drop for Reader {
+    /// Closes the connection if the read panicked: its next read would be interrupted like this one.
+    fn drop(&mut self) {
+        if thread::panicking() {
+            drop(self.0.take().map(Object::take));
+        }
     }
 }
 

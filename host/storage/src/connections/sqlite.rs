@@ -111,7 +111,6 @@ impl SqliteConnection {
         fetched.map(|_| first)
     }
 
-    /// Runs a statement and returns its rows and the number of rows that it changed.
     pub(super) fn fetch_and_count(&self, statement: &Statement) -> sqlx::Result<(Vec<Row>, u64)> {
         let rows = self.fetch_all(statement)?;
         Ok((rows, self.connection.changes()))

@@ -60,6 +60,17 @@ async fn check_outs_are_limited_and_refused_after_closing() {
 }
 
 #[tokio::test]
+async fn a_connection_is_not_used_again_after_a_read_that_panicked() {
+    let folder = tempfile::tempdir().unwrap();
+    let readers = readers(&folder, 1, LONG).await;
+    let panicked = readers.on_own_thread::<()>(|_| panic!("in a read"));
+    assert!(is_unavailable(&panicked.await));
+    let counting = statement(COUNT_TO_100_000);
+    let counted = readers.in_place(|connection| connection.fetch_all(&counting));
+    assert_eq!(counted.await.unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn occupancy_counts_connections_in_use_and_reads_that_wait() {
     let folder = tempfile::tempdir().unwrap();
     let readers = readers(&folder, 1, LONG).await;
@@ -244,7 +255,7 @@ async fn idle_transactions_have_a_timeout_on_the_server() {
     };
     let mut transaction = Transaction::begin(
         connections.check_out().await.unwrap(),
-        Isolation::Serializable,
+        Isolation::SERIALIZABLE,
     )
     .await
     .unwrap();
@@ -257,6 +268,9 @@ async fn idle_transactions_have_a_timeout_on_the_server() {
 /// SQLite: a statement that does not end.
 const ENDLESS: &str =
     "with recursive n (i) as (select 1 union all select i + 1 from n) select max(i) from n";
+
+/// SQLite: a statement of many steps.
+const COUNT_TO_100_000: &str = "with recursive n (i) as (select 1 union all select i + 1 from n where i < 100000) select max(i) from n";
 
 /// A time limit that no successful operation reaches.
 const LONG: Duration = Duration::from_mins(10);

@@ -11,7 +11,9 @@ use tokio::runtime::Handle;
 
 use super::{
     pool::Engine,
-    postgres::{CheckedOutConnection, ConnectionState, PostgresConnection, within},
+    postgres::{
+        CheckedOutConnection, ConnectionState, POSTGRES_ROLLBACK, PostgresConnection, within,
+    },
     sqlite::SqliteConnection,
 };
 use crate::{
@@ -19,7 +21,7 @@ use crate::{
     statement::{Decoded, Row, Statement},
 };
 
-/// A transaction that writes. Dropping it rolls it back. Except on [`Isolation::ReadCommitted`], its reads stay valid until it
+/// A transaction that writes. Dropping it rolls it back. Except on [`Isolation::READ_COMMITTED`], its reads stay valid until it
 /// ends, regardless of writes by other servers.
 pub(crate) struct Transaction {
     inner: Inner,
@@ -42,14 +44,25 @@ pub(super) enum Completion {
     RollBack,
 }
 
-/// The isolation level of a PostgreSQL transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Isolation {
-    /// Each statement sees all transactions that were committed before it.
-    ReadCommitted,
+/// The isolation level of a PostgreSQL transaction: the statement that begins it.
+///
+/// Statements follow each other without delay. A longer pause means that the client has died; without the timeout, its locks would
+/// remain.
+pub(super) struct Isolation(&'static str);
+
+impl Isolation {
+    /// Each statement sees all transactions that were committed before it. The transaction writes for several callers, who must not
+    /// wait for a lock that concerns one of them.
+    pub(super) const READ_COMMITTED: Self = Self(
+        "begin isolation level read committed;
+         set local idle_in_transaction_session_timeout = '10s'; set local lock_timeout = '1s'",
+    );
+
     /// Committed transactions have the same outcome as if they had run one after the other. If that is impossible, the database
     /// rejects one of them, and the writer retries it.
-    Serializable,
+    pub(super) const SERIALIZABLE: Self = Self(
+        "begin isolation level serializable; set local idle_in_transaction_session_timeout = '10s'",
+    );
 }
 
 enum Inner {
@@ -69,7 +82,7 @@ impl Transaction {
         let mut transaction = PostgresTransaction {
             connection: Some(connection),
         };
-        transaction.run(isolation.begin(), wait_max).await?;
+        transaction.run(isolation.0, wait_max).await?;
         Ok(Self {
             inner: Inner::Postgres(transaction),
             has_failed: false,
@@ -217,15 +230,6 @@ impl Transaction {
     }
 }
 
-impl Isolation {
-    fn begin(self) -> &'static str {
-        match self {
-            Self::ReadCommitted => POSTGRES_BEGIN_READ_COMMITTED,
-            Self::Serializable => POSTGRES_BEGIN_SERIALIZABLE,
-        }
-    }
-}
-
 impl<T> Ended<T> {
     pub(super) fn into_outcome(self) -> T {
         self.outcome
@@ -285,11 +289,4 @@ fn transaction_ended() -> RepositoryError {
     repository_failure(sqlx::Error::Protocol(reason.to_owned()))
 }
 
-/// Statements follow each other without delay. A longer pause means that the client has died; without the timeout, its locks would
-/// remain. A read-committed transaction writes for several callers, who must not wait for a lock that concerns one of them.
-const POSTGRES_BEGIN_READ_COMMITTED: &str = "begin isolation level read committed;
-    set local idle_in_transaction_session_timeout = '10s'; set local lock_timeout = '1s'";
-const POSTGRES_BEGIN_SERIALIZABLE: &str = "begin isolation level serializable;
-    set local idle_in_transaction_session_timeout = '10s'";
 const POSTGRES_COMMIT: &str = "commit";
-const POSTGRES_ROLLBACK: &str = "rollback";

@@ -93,7 +93,6 @@ impl Writer {
         Self::with_group_limits(file, wait_max, limits).await
     }
 
-    /// Like [`Self::on_sqlite`], with other limits for groups.
     async fn with_group_limits(
         file: SqliteFile,
         wait_max: Duration,
@@ -132,7 +131,7 @@ impl Writer {
         loop {
             let once = async {
                 let connection = connections.check_out().await?;
-                work(Transaction::begin(connection, Isolation::Serializable).await?).await
+                work(Transaction::begin(connection, Isolation::SERIALIZABLE).await?).await
             };
             match once.await {
                 Err(failure) if retries.should_retry(&failure).await => {}
@@ -167,7 +166,7 @@ impl Writer {
             Backend::Connections(connections) => {
                 let once = async {
                     let connection = connections.check_out().await?;
-                    work(Transaction::begin(connection, Isolation::ReadCommitted).await?).await
+                    work(Transaction::begin(connection, Isolation::READ_COMMITTED).await?).await
                 };
                 once.await.map(Ended::into_outcome)
             }
@@ -253,7 +252,6 @@ impl Writer {
     }
 }
 
-/// Runs a transaction of one statement.
 async fn run_alone(
     mut transaction: Transaction,
     statement: Statement,
