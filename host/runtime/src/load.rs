@@ -123,7 +123,6 @@ impl Runtime {
         &self.cached_files
     }
 
-    /// Returns the current occupancy of the lanes.
     pub(crate) fn occupancy(&self) -> [LaneOccupancy; 2] {
         self.lanes.occupancy()
     }
@@ -131,16 +130,10 @@ impl Runtime {
     /// Records for each generator whether it passed the entropy test.
     pub(crate) fn record_conformance(&self) {
         for (credential_type, generator) in &self.generators {
-            let conforms = generator.entropy_bits_min().is_some();
-            entropy_conforms(credential_type.as_str(), conforms);
+            let conforms = generator.entropy_bits_min().map_or(0.0, |_| 1.0);
+            gauge!(ENTROPY_CONFORMS, "plugin" => credential_type.to_string()).set(conforms);
         }
     }
-}
-
-/// Records whether an active generator passed the entropy test or derives its values.
-fn entropy_conforms(plugin: &str, conforms: bool) {
-    let conforms = if conforms { 1.0 } else { 0.0 };
-    gauge!(ENTROPY_CONFORMS, "plugin" => plugin.to_owned()).set(conforms);
 }
 
 /// Registers the descriptions of the metrics of plugins.
@@ -290,7 +283,6 @@ impl<'c> Loader<'c> {
         })
     }
 
-    /// Loads all plugins on this number of threads.
     fn load_all(&self, roles: &[Role<'_>], threads: usize) -> Result<Runtime, LoadError> {
         let (mut generators, mut resolver) = (BTreeMap::new(), None);
         for outcome in self.load_each(roles, threads)? {
@@ -313,7 +305,6 @@ impl<'c> Loader<'c> {
         })
     }
 
-    /// Loads each plugin, on this number of threads.
     fn load_each(
         &self,
         roles: &[Role<'_>],
@@ -411,11 +402,10 @@ impl<'c> Loader<'c> {
     }
 
     fn load_resolver(&self, role: Role<'_>) -> Result<Loaded, PluginRefusedError> {
-        let plugin = self.link(role)?;
-        log_loaded(&plugin);
-        let breaker = self.breakers.of(&plugin.identity.digest);
-        let guest = ResolverGuest::new(plugin)?;
+        let guest = ResolverGuest::new(self.link(role)?)?;
         guest.plugin.check_settings()?;
+        log_loaded(&guest.plugin);
+        let breaker = self.breakers.of(&guest.plugin.identity.digest);
         let resolver = WasmResolver::new(guest, Arc::clone(&self.lanes), breaker);
         Ok(Loaded::Resolver(Arc::new(resolver)))
     }
