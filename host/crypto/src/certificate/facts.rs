@@ -30,7 +30,6 @@ use super::{
     signature::{curve, is_made_by},
 };
 
-/// Returns the DER of the first certificate in a PEM text.
 pub(super) fn first_certificate(pem: &str) -> Option<Vec<u8>> {
     all_certificates(pem).next()?
 }

@@ -145,7 +145,6 @@ fn parse(body: &[u8]) -> Option<TbsCertificate<'_>> {
 /// A rule: its message for the guest, and whether it holds.
 type Rule = (&'static str, bool);
 
-/// The rules for the fields of a body.
 fn field_rules(issuer: &Issuer, tbs: &TbsCertificate<'_>) -> [Rule; 10] {
     let serial = tbs.raw_serial();
     let is_negative = serial.first().is_none_or(|first| *first >= NEGATIVE);

@@ -110,7 +110,9 @@ impl Certificates for X509Certificates {
     ) -> Result<Arc<dyn CertificateIssuer>, CertificateError> {
         let der = first_der(CERTIFICATE, certificate)?;
         let parsed = parse_well_formed(CERTIFICATE, &der)?;
-        check_authority(CERTIFICATE, &parsed, false)?;
+        if !parsed.is_ca() {
+            return Err(refused(CERTIFICATE, NOT_AN_AUTHORITY));
+        }
         let key = check_private_key(Some(&parsed), private_key)?;
         Ok(Arc::new(Issuer::new(&parsed, key, rules)))
     }
@@ -133,17 +135,13 @@ impl Certificates for X509Certificates {
 /// Checks the fields against each other. Returns the facts in the certificate, the expiry of the CA certificate, and the key.
 fn check_together(fields: CertificateFields<'_>) -> Result<CheckedTogether, CertificateError> {
     let ca_field = if fields.ca_is_stored { CA_NAME } else { CA };
-    let certificate_der = fields
-        .certificate
-        .map(|pem| first_of_well_formed(CERTIFICATE, pem))
-        .transpose()?;
+    let read =
+        |field, pem: Option<&str>| pem.map(|pem| first_of_well_formed(field, pem)).transpose();
+    let certificate_der = read(CERTIFICATE, fields.certificate)?;
+    let ca_der = read(ca_field, fields.ca)?;
     let certificate = certificate_der
         .as_deref()
         .map(|der| parse(CERTIFICATE, der))
-        .transpose()?;
-    let ca_der = fields
-        .ca
-        .map(|pem| first_of_well_formed(ca_field, pem))
         .transpose()?;
     let ca = ca_der
         .as_deref()
@@ -151,8 +149,12 @@ fn check_together(fields: CertificateFields<'_>) -> Result<CheckedTogether, Cert
         .transpose()?;
     if let Some(ca) = &ca {
         let is_itself = !fields.ca_is_stored && certificate_der == ca_der;
-        check_authority(ca_field, ca, is_itself)?;
-        check_signed(certificate.as_ref(), ca, fields.ca_is_stored)?;
+        if !ca.is_ca() && !is_itself {
+            return Err(refused(ca_field, NOT_AN_AUTHORITY));
+        }
+        if let Some(certificate) = &certificate {
+            check_signed(certificate, ca, fields.ca_is_stored)?;
+        }
     }
     let key = fields
         .private_key
@@ -193,25 +195,11 @@ fn shortest_rsa_key(fields: CertificateFields<'_>) -> Result<Option<u32>, Certif
     Ok([shortest, private_key].into_iter().flatten().min())
 }
 
-fn check_authority(
-    field: &'static str,
-    ca: &X509Certificate<'_>,
-    is_itself: bool,
-) -> Result<(), CertificateError> {
-    if ca.is_ca() || is_itself {
-        return Ok(());
-    }
-    Err(refused(field, NOT_AN_AUTHORITY))
-}
-
 fn check_signed(
-    certificate: Option<&X509Certificate<'_>>,
+    certificate: &X509Certificate<'_>,
     ca: &X509Certificate<'_>,
     ca_is_stored: bool,
 ) -> Result<(), CertificateError> {
-    let Some(certificate) = certificate else {
-        return Ok(());
-    };
     match signature::is_made_by(certificate, ca.public_key()) {
         Ok(true) => Ok(()),
         Ok(false) if ca_is_stored => Err(refused(

@@ -92,7 +92,6 @@ pub(super) fn write_block(label: &str, bytes: &[u8], text: &mut Zeroizing<String
     }
 }
 
-/// Returns the first block, and the text after it.
 fn first_block(text: &str) -> Option<(PemBlock<'_>, &str)> {
     let (before, from_label) = text.split_once(BEGIN)?;
     let (label, from_body) = from_label.split_once(DASHES)?;

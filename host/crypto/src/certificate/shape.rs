@@ -27,7 +27,6 @@ pub(super) enum Shape {
     Primitive(u8, fn(&[u8], Strictness) -> bool),
 }
 
-/// A field of a sequence.
 pub(super) struct Field {
     presence: Presence,
     shape: &'static Shape,
@@ -202,18 +201,18 @@ pub(super) struct Part {
     pub(super) of_body: &'static str,
 }
 
-/// Creates a part from its name.
+/// Creates a part from its name, in one or more pieces.
 macro_rules! part {
-    ($name:literal) => {
+    ($($name:literal),*) => {
         crate::certificate::shape::Part {
             of_certificate: concat!(
                 "has a malformed ",
-                $name,
+                $($name,)*
                 ": the PEM block must contain DER as RFC 5280 defines it"
             ),
             of_body: concat!(
                 "the body has a malformed ",
-                $name,
+                $($name,)*
                 ": it must be DER as RFC 5280 defines it"
             ),
         }

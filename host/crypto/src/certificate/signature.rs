@@ -143,15 +143,15 @@ fn rsa_key(key: &[u8]) -> Result<RsaPublicKey, Unverifiable> {
 /// The algorithm that verifies signatures on a curve, and the hash whose length it expects: the length of the curve's order (for
 /// P-521, the longest hash).
 struct Curve {
+    identifier: Oid<'static>,
     algorithm: &'static EcdsaVerificationAlgorithm,
     hash: &'static Algorithm,
 }
 
 impl Curve {
     fn of(key: &SubjectPublicKeyInfo<'_>) -> Option<&'static Self> {
-        let curve = curve(key)?;
-        let found = CURVES.iter().find(|(known, _)| *known == curve);
-        found.map(|(_, curve)| curve)
+        let named = curve(key)?;
+        CURVES.iter().find(|curve| curve.identifier == named)
     }
 
     /// Verifies a signature of a hash of any length. ECDSA signs the leftmost bits of the hash, at most as many as the order of the
@@ -224,28 +224,22 @@ static PSS_HASHES: [(Oid<'_>, IsSignedWithSalt); 5] = [
     (OID_NIST_HASH_SHA512, pss::<Sha512>),
 ];
 
-static CURVES: [(Oid<'_>, Curve); 3] = [
-    (
-        OID_EC_P256,
-        Curve {
-            algorithm: &ECDSA_P256_SHA256_ASN1,
-            hash: &SHA256,
-        },
-    ),
-    (
-        OID_NIST_EC_P384,
-        Curve {
-            algorithm: &ECDSA_P384_SHA384_ASN1,
-            hash: &SHA384,
-        },
-    ),
-    (
-        OID_NIST_EC_P521,
-        Curve {
-            algorithm: &ECDSA_P521_SHA512_ASN1,
-            hash: &SHA512,
-        },
-    ),
+static CURVES: [Curve; 3] = [
+    Curve {
+        identifier: OID_EC_P256,
+        algorithm: &ECDSA_P256_SHA256_ASN1,
+        hash: &SHA256,
+    },
+    Curve {
+        identifier: OID_NIST_EC_P384,
+        algorithm: &ECDSA_P384_SHA384_ASN1,
+        hash: &SHA384,
+    },
+    Curve {
+        identifier: OID_NIST_EC_P521,
+        algorithm: &ECDSA_P521_SHA512_ASN1,
+        hash: &SHA512,
+    },
 ];
 
 const ECDSA_WITH_SHA1: Oid<'static> = oid!(1.2.840.10045.4.1);

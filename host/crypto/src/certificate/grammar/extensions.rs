@@ -13,6 +13,8 @@ use keywright_der::{
     },
 };
 
+use x509_parser::asn1_rs::oid;
+
 use super::super::shape::{
     A_BOOLEAN, AN_OBJECT_IDENTIFIER, AN_OCTET_STRING, ANYTHING, Field, Part, Shape, constructed,
     part, primitive, sequence, sequence_of,
@@ -57,135 +59,56 @@ struct Known {
     shape: &'static Shape,
 }
 
+/// Creates extensions from their names, their identifiers and the shapes of their values.
 macro_rules! known {
-    ($name:literal, $identifier:expr, $shape:expr) => {
-        Known {
-            identifier: $identifier,
-            part: part!($name),
-            shape: $shape,
-        }
+    ($($name:literal $identifier:expr => $shape:expr;)*) => {
+        &[$(Known {
+            identifier: &$identifier,
+            part: part!("extension ", $name),
+            shape: &$shape,
+        }),*]
     };
 }
 
-static KNOWN: [Known; 24] = [
-    known!(
-        "extension subjectDirectoryAttributes",
-        b"\x55\x1d\x09",
-        &sequence_of(&ATTRIBUTE_WITH_VALUES)
-    ),
-    known!(
-        "extension subjectKeyIdentifier",
-        b"\x55\x1d\x0e",
-        &FILLED_OCTET_STRING
-    ),
-    known!("extension keyUsage", b"\x55\x1d\x0f", &NAMED_BITS),
-    known!(
-        "extension privateKeyUsagePeriod",
-        b"\x55\x1d\x10",
-        &sequence(&[
-            Field::optional(&Shape::Primitive(primitive(0), is_generalized_time)),
-            Field::optional(&Shape::Primitive(primitive(1), is_generalized_time)),
-        ])
-    ),
-    known!("extension subjectAltName", b"\x55\x1d\x11", &GENERAL_NAMES),
-    known!("extension issuerAltName", b"\x55\x1d\x12", &GENERAL_NAMES),
-    known!(
-        "extension basicConstraints",
-        b"\x55\x1d\x13",
-        &sequence(&[
-            Field::default(&A_BOOLEAN, &[0x01, 0x01, 0x00]),
-            Field::optional(&UNSIGNED),
-        ])
-    ),
-    known!(
-        "extension nameConstraints",
-        b"\x55\x1d\x1e",
-        &sequence(&[
-            Field::optional(&Shape::Each(constructed(0), &SUBTREE)),
-            Field::optional(&Shape::Each(constructed(1), &SUBTREE)),
-        ])
-    ),
-    known!(
-        "extension cRLDistributionPoints",
-        b"\x55\x1d\x1f",
-        &sequence_of(&DISTRIBUTION_POINT)
-    ),
-    known!(
-        "extension certificatePolicies",
-        b"\x55\x1d\x20",
-        &sequence_of(&POLICY)
-    ),
-    known!(
-        "extension policyMappings",
-        b"\x55\x1d\x21",
-        &sequence_of(&POLICY_MAPPING)
-    ),
-    known!(
-        "extension authorityKeyIdentifier",
-        b"\x55\x1d\x23",
-        &sequence(&[
-            Field::optional(&Shape::Primitive(primitive(0), is_octets)),
-            Field::optional(&GENERAL_NAMES_1),
-            Field::optional(&UNSIGNED_2),
-        ])
-    ),
-    known!(
-        "extension policyConstraints",
-        b"\x55\x1d\x24",
-        &sequence(&[Field::optional(&UNSIGNED_0), Field::optional(&UNSIGNED_1)])
-    ),
-    known!(
-        "extension extKeyUsage",
-        b"\x55\x1d\x25",
-        &sequence_of(&AN_OBJECT_IDENTIFIER)
-    ),
-    known!(
-        "extension freshestCRL",
-        b"\x55\x1d\x2e",
-        &sequence_of(&DISTRIBUTION_POINT)
-    ),
-    known!("extension inhibitAnyPolicy", b"\x55\x1d\x36", &UNSIGNED),
-    known!(
-        "extension authorityInfoAccess",
-        b"\x2b\x06\x01\x05\x05\x07\x01\x01",
-        &sequence_of(&ACCESS)
-    ),
-    known!(
-        "extension subjectInfoAccess",
-        b"\x2b\x06\x01\x05\x05\x07\x01\x0b",
-        &sequence_of(&ACCESS)
-    ),
-    known!(
-        "extension tlsFeature",
-        b"\x2b\x06\x01\x05\x05\x07\x01\x18",
-        &sequence_of(&UNSIGNED)
-    ),
-    known!(
-        "extension ocspNoCheck",
-        b"\x2b\x06\x01\x05\x05\x07\x30\x01\x05",
-        &Shape::Primitive(NULL, is_null)
-    ),
-    known!(
-        "extension netscapeCertType",
-        b"\x60\x86\x48\x01\x86\xf8\x42\x01\x01",
-        &NAMED_BITS
-    ),
-    known!(
-        "extension netscapeComment",
-        b"\x60\x86\x48\x01\x86\xf8\x42\x01\x0d",
-        &Shape::Primitive(IA5_STRING, is_ascii)
-    ),
-    known!(
-        "extension signedCertificateTimestampList",
-        b"\x2b\x06\x01\x04\x01\xd6\x79\x02\x04\x02",
-        &FILLED_OCTET_STRING
-    ),
-    known!(
-        "extension precertificatePoison",
-        b"\x2b\x06\x01\x04\x01\xd6\x79\x02\x04\x03",
-        &Shape::Primitive(NULL, is_null)
-    ),
-];
+static KNOWN: &[Known] = known! {
+    "subjectDirectoryAttributes" oid!(raw 2.5.29.9) => sequence_of(&ATTRIBUTE_WITH_VALUES);
+    "subjectKeyIdentifier" oid!(raw 2.5.29.14) => FILLED_OCTET_STRING;
+    "keyUsage" oid!(raw 2.5.29.15) => NAMED_BITS;
+    "privateKeyUsagePeriod" oid!(raw 2.5.29.16) => sequence(&[
+        Field::optional(&Shape::Primitive(primitive(0), is_generalized_time)),
+        Field::optional(&Shape::Primitive(primitive(1), is_generalized_time))
+    ]);
+    "subjectAltName" oid!(raw 2.5.29.17) => GENERAL_NAMES;
+    "issuerAltName" oid!(raw 2.5.29.18) => GENERAL_NAMES;
+    "basicConstraints" oid!(raw 2.5.29.19) => sequence(&[
+        Field::default(&A_BOOLEAN, &[0x01, 0x01, 0x00]),
+        Field::optional(&UNSIGNED)
+    ]);
+    "nameConstraints" oid!(raw 2.5.29.30) => sequence(&[
+        Field::optional(&Shape::Each(constructed(0), &SUBTREE)),
+        Field::optional(&Shape::Each(constructed(1), &SUBTREE))
+    ]);
+    "cRLDistributionPoints" oid!(raw 2.5.29.31) => sequence_of(&DISTRIBUTION_POINT);
+    "certificatePolicies" oid!(raw 2.5.29.32) => sequence_of(&POLICY);
+    "policyMappings" oid!(raw 2.5.29.33) => sequence_of(&POLICY_MAPPING);
+    "authorityKeyIdentifier" oid!(raw 2.5.29.35) => sequence(&[
+        Field::optional(&Shape::Primitive(primitive(0), is_octets)),
+        Field::optional(&GENERAL_NAMES_1),
+        Field::optional(&UNSIGNED_2)
+    ]);
+    "policyConstraints" oid!(raw 2.5.29.36) => sequence(&[Field::optional(&UNSIGNED_0), Field::optional(&UNSIGNED_1)]);
+    "extKeyUsage" oid!(raw 2.5.29.37) => sequence_of(&AN_OBJECT_IDENTIFIER);
+    "freshestCRL" oid!(raw 2.5.29.46) => sequence_of(&DISTRIBUTION_POINT);
+    "inhibitAnyPolicy" oid!(raw 2.5.29.54) => UNSIGNED;
+    "authorityInfoAccess" oid!(raw 1.3.6.1.5.5.7.1.1) => sequence_of(&ACCESS);
+    "subjectInfoAccess" oid!(raw 1.3.6.1.5.5.7.1.11) => sequence_of(&ACCESS);
+    "tlsFeature" oid!(raw 1.3.6.1.5.5.7.1.24) => sequence_of(&UNSIGNED);
+    "ocspNoCheck" oid!(raw 1.3.6.1.5.5.7.48.1.5) => Shape::Primitive(NULL, is_null);
+    "netscapeCertType" oid!(raw 2.16.840.1.113730.1.1) => NAMED_BITS;
+    "netscapeComment" oid!(raw 2.16.840.1.113730.1.13) => Shape::Primitive(IA5_STRING, is_ascii);
+    "signedCertificateTimestampList" oid!(raw 1.3.6.1.4.1.11129.2.4.2) => FILLED_OCTET_STRING;
+    "precertificatePoison" oid!(raw 1.3.6.1.4.1.11129.2.4.3) => Shape::Primitive(NULL, is_null);
+};
 
 static FILLED_OCTET_STRING: Shape = Shape::Primitive(OCTET_STRING, is_filled);
 static NAMED_BITS: Shape = Shape::Primitive(BIT_STRING, is_named_bits);
@@ -280,7 +203,8 @@ const fn text<const TAG: u8>() -> Shape {
 
 static GENERAL_NAMES: Shape = sequence_of(&GENERAL_NAME);
 
-static GENERAL_NAME: Shape = Shape::Choice(&GENERAL_NAME_FORMS);
+static GENERAL_NAME: Shape =
+    Shape::Choice(&general_names(|content, _| matches!(content.len(), 4 | 16)));
 
 /// General names in a field `[1]`.
 static GENERAL_NAMES_1: Shape = Shape::Each(constructed(1), &GENERAL_NAME);
@@ -289,29 +213,22 @@ static GENERAL_NAMES_1: Shape = Shape::Each(constructed(1), &GENERAL_NAME);
 static GENERAL_NAMES_2: Shape = Shape::Each(constructed(2), &GENERAL_NAME);
 
 /// A general name that represents a subtree. An IP address includes a mask.
-static SUBTREE_NAME: Shape = Shape::Choice(&[
-    OTHER_NAME,
-    EMAIL_ADDRESS,
-    DNS_NAME,
-    X400_ADDRESS,
-    DIRECTORY_NAME,
-    EDI_PARTY_NAME,
-    URI,
-    Shape::Primitive(primitive(7), |content, _| matches!(content.len(), 8 | 32)),
-    REGISTERED_ID,
-]);
+static SUBTREE_NAME: Shape =
+    Shape::Choice(&general_names(|content, _| matches!(content.len(), 8 | 32)));
 
-static GENERAL_NAME_FORMS: [Shape; 9] = [
-    OTHER_NAME,
-    EMAIL_ADDRESS,
-    DNS_NAME,
-    X400_ADDRESS,
-    DIRECTORY_NAME,
-    EDI_PARTY_NAME,
-    URI,
-    Shape::Primitive(primitive(7), |content, _| matches!(content.len(), 4 | 16)),
-    REGISTERED_ID,
-];
+const fn general_names(is_ip_address: fn(&[u8], Strictness) -> bool) -> [Shape; 9] {
+    [
+        OTHER_NAME,
+        EMAIL_ADDRESS,
+        DNS_NAME,
+        X400_ADDRESS,
+        DIRECTORY_NAME,
+        EDI_PARTY_NAME,
+        URI,
+        Shape::Primitive(primitive(7), is_ip_address),
+        REGISTERED_ID,
+    ]
+}
 
 const OTHER_NAME: Shape = Shape::Fields(
     constructed(0),
