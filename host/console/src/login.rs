@@ -263,7 +263,6 @@ impl Login {
         result
     }
 
-    /// Returns a permit for the login of a client in this network.
     pub(crate) fn permit(&self, network: IpAddr) -> Result<LoginPermit<'_>, PageError> {
         let mut networks = self.in_progress.lock();
         let of_network = networks.iter().filter(|other| **other == network).count();
@@ -474,7 +473,7 @@ mod tests {
         for network in 1..=u8::try_from(networks).unwrap() {
             permits.extend((0..LOGINS_OF_NETWORK_MAX).map(|_| permit(network).unwrap()));
             let refused = permit(network).err().unwrap();
-            assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+            assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
         }
         assert!(permit(0).is_err());
         permits.pop();

@@ -21,7 +21,7 @@ pub(crate) struct Page<'a> {
     session: Option<&'a Session>,
     section: &'a str,
     leads_to: Option<&'a str>,
-    status: StatusCode,
+    refusal: Option<&'a PageError>,
 }
 
 impl<'a> Page<'a> {
@@ -32,7 +32,7 @@ impl<'a> Page<'a> {
             session: None,
             section: "",
             leads_to: None,
-            status: StatusCode::OK,
+            refusal: None,
         }
     }
 
@@ -53,8 +53,9 @@ impl<'a> Page<'a> {
         }
     }
 
-    pub(crate) fn with_status(self, status: StatusCode) -> Self {
-        Self { status, ..self }
+    /// Shows the reason to refuse a request above the content, if there is one, and sets its status.
+    pub(crate) fn refusing(self, refusal: Option<&'a PageError>) -> Self {
+        Self { refusal, ..self }
     }
 
     pub(crate) fn render(&self, content: &Markup) -> Response {
@@ -81,13 +82,17 @@ impl<'a> Page<'a> {
                     }
                     main id="content" tabindex="-1" {
                         h1 { (self.title) }
+                        @if let Some(refusal) = self.refusal { p.failure role="alert" { (sentence(&refusal.message)) } }
                         (content)
                     }
                 }
             }
         };
         let media_type = [(CONTENT_TYPE, "text/html; charset=utf-8")];
-        (self.status, media_type, page.into_string()).into_response()
+        let status = self
+            .refusal
+            .map_or(StatusCode::OK, |refusal| refusal.status);
+        (status, media_type, page.into_string()).into_response()
     }
 }
 
@@ -119,7 +124,6 @@ pub(crate) fn moment(time: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
     html! { time datetime=(exact) title=(exact) { (distance(time, now)) } }
 }
 
-/// Returns a time with its date, in UTC.
 pub(crate) fn rfc3339(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
@@ -164,6 +168,11 @@ pub(crate) fn table(label: &str, columns: &[&str], rows: &Markup) -> Markup {
             }
         },
     )
+}
+
+/// Returns the number of the requested page of a list, or the nearest one.
+pub(crate) fn page_number(requested: &str, count: usize) -> usize {
+    requested.parse().unwrap_or(1).clamp(1, count.max(1))
 }
 
 /// Renders links to other pages of a list with this many pages. `link` returns the address of a page.
@@ -233,18 +242,22 @@ impl<E: Into<UseCaseError>> From<E> for Failure {
 /// The reason to refuse a request, shown on a page.
 #[derive(Debug)]
 pub(crate) struct PageError {
-    status: StatusCode,
+    pub(crate) status: StatusCode,
     message: String,
     link: Option<(String, &'static str)>,
 }
 
 impl PageError {
-    pub(crate) fn new(status: StatusCode, message: &str) -> Self {
+    pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
         Self {
             status,
-            message: message.to_owned(),
+            message: message.into(),
             link: Some((paths::BROWSE.to_owned(), "Back to the credentials")),
         }
+    }
+
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, message)
     }
 
     pub(crate) fn with_link(self, path: &str, label: &'static str) -> Self {
@@ -252,14 +265,6 @@ impl PageError {
             link: Some((path.to_owned(), label)),
             ..self
         }
-    }
-
-    pub(crate) fn status(&self) -> StatusCode {
-        self.status
-    }
-
-    pub(crate) fn alert(&self) -> Markup {
-        html! { p.failure role="alert" { (sentence(&self.message)) } }
     }
 
     /// Returns the page without the navigation.
@@ -272,11 +277,10 @@ impl PageError {
         let title = self.status.canonical_reason().unwrap_or("Error");
         let page = Page {
             session,
-            status: self.status,
+            refusal: Some(&self),
             ..Page::new(title)
         };
         page.render(&html! {
-            (self.alert())
             @if let Some((path, label)) = &self.link { p { a.button href=(path) { (label) } } }
         })
     }

@@ -106,7 +106,7 @@ impl Fields {
         })?;
         let body = received.map_err(|_| {
             let message = format!("a form must have at most {FORM_BYTES_MAX} bytes");
-            PageError::new(StatusCode::PAYLOAD_TOO_LARGE, &message)
+            PageError::new(StatusCode::PAYLOAD_TOO_LARGE, message)
         })?;
         let body = Zeroizing::new(Vec::from(body));
         // Fields are counted before they are parsed, because a parsed field of two bytes takes thirty times the memory.
@@ -116,7 +116,7 @@ impl Fields {
             .is_some()
         {
             let message = format!("a form must have at most {FORM_FIELDS_MAX} fields");
-            return Err(PageError::new(StatusCode::PAYLOAD_TOO_LARGE, &message));
+            return Err(PageError::new(StatusCode::PAYLOAD_TOO_LARGE, message));
         }
         let fields = Self::parse(&body);
         fields.check_token(session)?;
@@ -151,6 +151,25 @@ impl Fields {
         found.map(|(_, value)| value.as_str())
     }
 }
+
+/// Parses the number of days in a field of a query.
+///
+/// The length of the text is limited, because long details are omitted from the audit trail: leading zeros could hide other fields.
+pub(crate) fn days_of(field: &str, text: &str, days_max: i64) -> Result<i64, PageError> {
+    let days = text
+        .parse()
+        .ok()
+        .filter(|days| (0..=days_max).contains(days));
+    days.filter(|_| text.len() <= DAYS_CHARACTERS_MAX)
+        .ok_or_else(|| {
+            PageError::bad_request(format!(
+                "{field} must be a whole number from 0 to {days_max}"
+            ))
+        })
+}
+
+/// The longest number of days.
+const DAYS_CHARACTERS_MAX: usize = 5;
 
 const FORM_TYPE: &str = "application/x-www-form-urlencoded";
 

@@ -27,7 +27,7 @@ impl State {
             Failure::Page(error) => error,
             Failure::UseCase(failure) => {
                 let (status, message) = (self.ports.status_and_message)(failure);
-                PageError::new(status, &message)
+                PageError::new(status, message)
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The credentials: the tree of paths, and the search by a part of the name, by type, by age and by expiry.
 
-use axum::{extract::Request, http::StatusCode};
+use axum::extract::Request;
 use chrono::{DateTime, TimeDelta, Utc};
 use keywright_core::credential::{
     BROWSED_ENTRIES_MAX, BrowsedEntry, BrowsedPage, Filter, KnownType, ListedCredential, PathPrefix,
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::{
     page::{Failure, PageError, PageResult, due, moment, next_links, table},
     paths::{BROWSE, FROM, GENERATE, TYPE, link, link_to_credential},
-    request::Fields,
+    request::{Fields, days_of},
     state::Visit,
 };
 
@@ -78,22 +78,11 @@ impl Search {
     }
 
     /// Returns the number of days in a field, as a duration.
-    ///
-    /// The length of the text is limited, because long details are omitted from the audit trail: leading zeros could hide other
-    /// fields.
     fn days(&self, name: &str) -> Result<Option<TimeDelta>, PageError> {
-        let text = self.text(name);
-        if text.is_empty() {
-            return Ok(None);
+        match self.text(name) {
+            "" => Ok(None),
+            text => days_of(name, text, DAYS_MAX).map(|days| Some(TimeDelta::days(days))),
         }
-        let days = text
-            .parse()
-            .ok()
-            .filter(|days| (0..=DAYS_MAX).contains(days) && text.len() <= DAYS_CHARACTERS_MAX);
-        days.map(|days| Some(TimeDelta::days(days))).ok_or_else(|| {
-            let message = format!("{name} must be a whole number from 0 to {DAYS_MAX}");
-            PageError::new(StatusCode::BAD_REQUEST, &message)
-        })
     }
 
     /// Renders the entries directly below a path.
@@ -320,6 +309,3 @@ const EXPIRES_WITHIN_DAYS: &str = "expires-within-days";
 const DAYS: [&str; 4] = ["7", "30", "90", "365"];
 
 const DAYS_MAX: i64 = 36_500;
-
-/// Maximum length of a number of days: the length of the largest one.
-const DAYS_CHARACTERS_MAX: usize = 5;

@@ -16,7 +16,7 @@ use super::{
     download::{self, Part},
 };
 use crate::{
-    page::{Failure, PageResult, due, moment, page_links, rfc3339, table},
+    page::{Failure, PageResult, due, moment, page_links, page_number, rfc3339, table},
     paths::{
         CERTIFICATE, CERTIFICATES, NAME, PAGE, VERSION, link, link_to_certificate,
         link_to_credential, link_to_rotation,
@@ -196,7 +196,7 @@ impl Signed {
     ) -> Result<Self, Failure> {
         signed.sort_by_cached_key(|signed| signed.name.folded());
         let pages = signed.len().div_ceil(ENTRIES_MAX);
-        let number = page.parse().unwrap_or(1).clamp(1, pages.max(1));
+        let number = page_number(page, pages);
         let names = signed.into_iter().map(|signed| signed.name);
         let names = names.skip((number - 1) * ENTRIES_MAX);
         let names: Vec<_> = names.take(ENTRIES_MAX).collect();

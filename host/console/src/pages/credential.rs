@@ -5,7 +5,7 @@
 
 use axum::{
     extract::Request,
-    http::{StatusCode, header::CONTENT_TYPE},
+    http::header::CONTENT_TYPE,
     response::{IntoResponse, Response},
 };
 use chrono::{DateTime, Utc};
@@ -121,7 +121,7 @@ pub(crate) async fn delete(visit: Visit, request: Request) -> PageResult {
     let name = form.text(NAME);
     if form.text(TYPED_NAME) != name {
         let message = "the typed name differs from the name of the credential; nothing was deleted";
-        return Err(PageError::new(StatusCode::BAD_REQUEST, message).into());
+        return Err(PageError::bad_request(message).into());
     }
     let read = &visit.ports().credentials.read;
     read.delete(&visit.caller, &LookupName::new(name)).await?;

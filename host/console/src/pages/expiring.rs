@@ -7,9 +7,9 @@ use maud::{Markup, html};
 use serde_json::json;
 
 use crate::{
-    page::{Failure, PageError, PageResult, due, page_links, table},
+    page::{Failure, PageError, PageResult, due, page_links, page_number, table},
     paths::{EXPIRING, OVERVIEW, PAGE, link, link_to_credential},
-    request::Fields,
+    request::{Fields, days_of},
     state::Visit,
 };
 
@@ -36,24 +36,17 @@ pub(super) async fn all_due(
 pub(crate) async fn show(visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
     let days = match query.text(WITHIN_DAYS) {
-        "" => Some(RANGES[1]),
-        text => text
-            .parse()
-            .ok()
-            .filter(|days| (0..=DAYS_MAX).contains(days)),
+        "" => Ok(RANGES[1]),
+        text => days_of(WITHIN_DAYS, text, DAYS_MAX),
     };
-    let days = days.ok_or_else(|| {
-        let message = format!("{WITHIN_DAYS} must be a whole number from 0 to {DAYS_MAX}");
-        let refusal = PageError::new(StatusCode::BAD_REQUEST, &message);
-        refusal.with_link(OVERVIEW, "Back to the overview")
-    })?;
+    let days = days.map_err(|refusal| refusal.with_link(OVERVIEW, "Back to the overview"))?;
     let now = visit.ports().clock.now();
     let selects = |at| is_within(at, now, days);
     let (times, first) = all_due(&visit, days, selects).await?;
     let more = times.iter().filter(|at| selects(**at)).count() - first.len();
     let pages = first.chunks(ENTRIES_MAX);
     let count = pages.len();
-    let number = query.text(PAGE).parse().unwrap_or(1).clamp(1, count.max(1));
+    let number = page_number(query.text(PAGE), count);
     let entries = pages.into_iter().nth(number - 1).unwrap_or_default();
     let title = if days == 0 {
         "Expired credentials".to_owned()

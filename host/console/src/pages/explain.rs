@@ -1,6 +1,6 @@
 //! Explains why an actor may or may not perform an operation on a path, with a diagram and a table of the rules.
 
-use axum::{extract::Request, http::StatusCode};
+use axum::extract::Request;
 use keywright_core::{
     UseCaseError,
     credential::CredentialName,
@@ -20,21 +20,19 @@ use crate::{
 /// Shows the form, with an explanation or an error above it once it is filled in.
 pub(crate) async fn show(visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
-    let (status, above) = if request.uri().query().is_none() {
-        (StatusCode::OK, html! {})
-    } else {
-        let explained = explained(&visit, &query).await;
-        match explained.map_err(|failure| visit.state.error(failure)) {
-            Ok(explanation) => (StatusCode::OK, result(&explanation)),
-            Err(refusal) => (refusal.status(), refusal.alert()),
-        }
+    let explained = match request.uri().query() {
+        Some(_) => Some(explained(&visit, &query).await),
+        None => None,
     };
+    let explained = explained
+        .transpose()
+        .map_err(|failure| visit.state.error(failure));
     let operation = Operation::parse(query.text(OPERATION)).ok();
     let page = visit
         .page(PERMISSIONS, "Explain a permission")
-        .with_status(status);
+        .refusing(explained.as_ref().err());
     Ok(page.render(&html! {
-        (above)
+        @if let Ok(Some(explanation)) = &explained { (result(explanation)) }
         (form(query.text(PATH), query.text(ACTOR), operation))
     }))
 }

@@ -58,18 +58,17 @@ async fn generated(
     form: &Fields,
     parameters: &ParameterForm,
 ) -> Result<String, Failure> {
-    let bad = |message: String| PageError::new(StatusCode::BAD_REQUEST, &message);
     let credentials = &visit.ports().credentials;
     let credential_type = credentials.types.parse(form.text(TYPE))?;
     let mode = form
         .text(MODE)
         .parse()
-        .map_err(|_| bad("choose what to do if the credential exists".to_owned()))?;
+        .map_err(|_| PageError::bad_request("choose what to do if the credential exists"))?;
     let generate = Generate {
         name: CredentialName::parse(form.text(NAME))?,
         credential_type,
         mode,
-        parameters: Some(parameters.read(form).map_err(bad)?),
+        parameters: Some(parameters.read(form).map_err(PageError::bad_request)?),
         metadata: set::metadata(form)?,
     };
     let written = credentials
@@ -123,11 +122,9 @@ struct Form<'a> {
 impl Form<'_> {
     fn page(&self, visit: &Visit, refusal: Option<&PageError>) -> Response {
         let title = format!("Generate a credential of type {}", self.known.name);
-        let status = refusal.map_or(StatusCode::OK, PageError::status);
         let entered = |name| self.entered.map(|form| form.text(name)).unwrap_or_default();
-        let page = visit.page(GENERATE, &title).with_status(status);
+        let page = visit.page(GENERATE, &title).refusing(refusal);
         page.render(&html! {
-            @if let Some(refusal) = refusal { (refusal.alert()) }
             p { (self.known.summary) }
             form.entry method="post" action=(GENERATE) {
                 (csrf_field(&visit.session))

@@ -71,21 +71,20 @@ async fn begin_session(state: &State, request: &Parts) -> Result<(String, String
         !expected.is_empty() && verify_slices_are_equal(expected, returned).is_ok()
     });
     let started = started.ok_or_else(|| {
-        let message = "the login was not started in this browser, or it took too long";
-        PageError::new(StatusCode::BAD_REQUEST, message)
+        PageError::bad_request("the login was not started in this browser, or it took too long")
     })?;
     if query.all("error").next().is_some() {
         let message = format!(
             "the identity provider refuses the login: {}",
             query.text("error")
         );
-        return Err(PageError::new(StatusCode::FORBIDDEN, &message));
+        return Err(PageError::new(StatusCode::FORBIDDEN, message));
     }
     let _permit = state.login.permit(network_of(&request.extensions))?;
     let now = state.ports.clock.now();
     let refused = |error: ProviderError| {
         tracing::info!(%error, "refused a login to the console");
-        PageError::new(StatusCode::FORBIDDEN, &error.0)
+        PageError::new(StatusCode::FORBIDDEN, error.0)
     };
     let tokens = state
         .login

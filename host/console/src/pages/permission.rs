@@ -1,7 +1,7 @@
 //! Adding, changing and removing one permission, and the fields of all forms and queries about permissions, parsed by the rules
 //! of the API.
 
-use axum::{extract::Request, http::StatusCode, response::Response};
+use axum::{extract::Request, response::Response};
 use keywright_core::{
     UseCaseError,
     permission::{Actor, Grant, Operation, Operations, Permission, PermissionPath},
@@ -140,12 +140,10 @@ fn operations_field(is_chosen: impl Fn(Operation) -> bool) -> Markup {
 fn add_page(visit: &Visit, path: &str, refused: Option<(&Fields, &PageError)>) -> Response {
     let (form, refusal) = refused.unzip();
     let entered = |name: &str| form.map(|form| form.text(name)).unwrap_or_default();
-    let status = refusal.map_or(StatusCode::OK, PageError::status);
     let page = visit
         .page(PERMISSIONS, "Add a permission")
-        .with_status(status);
+        .refusing(refusal);
     page.render(&html! {
-        @if let Some(refusal) = refusal { (refusal.alert()) }
         form.entry method="post" action=(ADD_PERMISSION) {
             (csrf_field(&visit.session))
             (path_field(PATH, path))

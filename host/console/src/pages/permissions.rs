@@ -1,6 +1,6 @@
 //! The permissions that apply to a path, with inherited ones.
 
-use axum::{extract::Request, http::StatusCode};
+use axum::extract::Request;
 use keywright_core::{
     UseCaseError,
     permission::{Actor, Permission, PermissionPath},
@@ -26,18 +26,17 @@ pub(crate) async fn show(visit: Visit, request: Request) -> PageResult {
         "" => Ok(without_path()),
         path => permissions_on(&visit, path, &query).await,
     };
-    let (status, content) = match content.map_err(|failure| visit.state.error(failure)) {
-        Ok(content) => (StatusCode::OK, content),
-        Err(refusal) => (refusal.status(), refusal.alert()),
-    };
-    let page = visit.page(PERMISSIONS, "Permissions").with_status(status);
+    let content = content.map_err(|failure| visit.state.error(failure));
+    let page = visit
+        .page(PERMISSIONS, "Permissions")
+        .refusing(content.as_ref().err());
     Ok(page.render(&html! {
         form.search role="search" action=(PERMISSIONS) {
             label for=(PATH) { "Path or name" }
             input id=(PATH) name=(PATH) value=(query.text(PATH)) required maxlength="255" placeholder="/team/*" autocomplete="off" spellcheck="false";
             button { "Show" }
         }
-        (content)
+        @if let Ok(content) = &content { (content) }
     }))
 }
 

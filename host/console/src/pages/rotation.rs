@@ -45,8 +45,7 @@ pub(crate) async fn advance(visit: Visit, request: Request) -> PageResult {
     let name = form.text(NAME);
     let observed = observation(&form).ok_or_else(|| {
         let message = "the form contains no valid state of the rotation; open the page again";
-        let refusal = PageError::new(StatusCode::BAD_REQUEST, message);
-        refusal.with_link(&link_to_rotation(name), SHOW_STATE)
+        PageError::bad_request(message).with_link(&link_to_rotation(name), SHOW_STATE)
     })?;
     visit.caller.trail().set_action(action(observed.0));
     let credentials = &visit.ports().credentials;
@@ -68,7 +67,7 @@ pub(crate) async fn advance(visit: Visit, request: Request) -> PageResult {
 fn refused(visit: &Visit, failure: RotationError) -> PageError {
     match failure {
         RotationError::UseCase(failure) => visit.state.error(failure),
-        failure => PageError::new(StatusCode::CONFLICT, &failure.to_string()),
+        failure => PageError::new(StatusCode::CONFLICT, failure.to_string()),
     }
 }
 

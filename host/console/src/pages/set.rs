@@ -1,6 +1,6 @@
 //! Setting a credential to a value of a simple type.
 
-use axum::{extract::Request, http::StatusCode, response::Response};
+use axum::{extract::Request, response::Response};
 use keywright_core::{
     Secret,
     credential::{CredentialName, CredentialType, Metadata, Set},
@@ -54,9 +54,9 @@ fn value(credential_type: &CredentialType, form: &Fields) -> Result<Secret, Page
         let text = Zeroizing::new(entered.replace("\r\n", "\n"));
         return Ok(Secret::new(Value::from(text.as_str()).to_string()));
     }
-    compact(entered).map(Secret::new).ok_or_else(|| {
-        let message = "the value must be a JSON object without duplicate keys";
-        PageError::new(StatusCode::BAD_REQUEST, message)
+    let value = compact(entered).map(Secret::new);
+    value.ok_or_else(|| {
+        PageError::bad_request("the value must be a JSON object without duplicate keys")
     })
 }
 
@@ -71,16 +71,18 @@ fn compact(json: &str) -> Option<String> {
 }
 
 pub(super) fn metadata(form: &Fields) -> Result<Option<Metadata>, PageError> {
-    let bad = |message: &str| PageError::new(StatusCode::BAD_REQUEST, message);
     let entered = form.text(METADATA);
     if entered.trim().is_empty() {
         return Ok(None);
     }
     let json = compact(entered).filter(|json| json.starts_with('{'));
-    let json =
-        json.ok_or_else(|| bad("the metadata must be a JSON object without duplicate keys"))?;
+    let json = json.ok_or_else(|| {
+        PageError::bad_request("the metadata must be a JSON object without duplicate keys")
+    })?;
     let metadata = Metadata::parse(Secret::new(json));
-    metadata.map(Some).map_err(|long| bad(&long.to_string()))
+    metadata
+        .map(Some)
+        .map_err(|long| PageError::bad_request(long.to_string()))
 }
 
 pub(super) fn name_field(name: &str) -> Markup {
@@ -104,10 +106,8 @@ pub(super) fn metadata_field(metadata: &str) -> Markup {
 
 fn page(visit: &Visit, entered: &Fields, refusal: Option<&PageError>) -> Response {
     let types = visit.ports().credentials.types.all();
-    let status = refusal.map_or(StatusCode::OK, PageError::status);
-    let page = visit.page(SET, "Set a credential").with_status(status);
+    let page = visit.page(SET, "Set a credential").refusing(refusal);
     page.render(&html! {
-        @if let Some(refusal) = refusal { (refusal.alert()) }
         form.entry method="post" action=(SET) {
             (csrf_field(&visit.session))
             (name_field(entered.text(NAME)))
