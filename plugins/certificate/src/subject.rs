@@ -178,54 +178,26 @@ fn text(attribute: &AttributeTypeAndValue) -> Option<String> {
     Some(text)
 }
 
+/// Defines fields, each with its parameter, its maximum number of characters, its form, its name in rcgen's type, and its identifier.
+macro_rules! fields {
+    ($($parameter:ident $characters_max:literal $form:ident $attribute:ident $identifier:literal;)*) => {
+        [$(Field {
+            parameter: stringify!($parameter),
+            characters_max: $characters_max,
+            form: Form::$form,
+            attribute: DnType::$attribute,
+            identifier: ObjectIdentifier::new_unwrap($identifier),
+            slot: |subject| &mut subject.$parameter,
+        }),*]
+    };
+}
+
 /// The fields, in their order in certificates.
-const FIELDS: [Field; 6] = [
-    Field {
-        parameter: "common_name",
-        characters_max: 64,
-        form: Form::Utf8,
-        attribute: DnType::CommonName,
-        identifier: ObjectIdentifier::new_unwrap("2.5.4.3"),
-        slot: |subject| &mut subject.common_name,
-    },
-    Field {
-        parameter: "organization_unit",
-        characters_max: 64,
-        form: Form::Utf8,
-        attribute: DnType::OrganizationalUnitName,
-        identifier: ObjectIdentifier::new_unwrap("2.5.4.11"),
-        slot: |subject| &mut subject.organization_unit,
-    },
-    Field {
-        parameter: "country",
-        characters_max: 2,
-        form: Form::Printable,
-        attribute: DnType::CountryName,
-        identifier: ObjectIdentifier::new_unwrap("2.5.4.6"),
-        slot: |subject| &mut subject.country,
-    },
-    Field {
-        parameter: "state",
-        characters_max: 128,
-        form: Form::Utf8,
-        attribute: DnType::StateOrProvinceName,
-        identifier: ObjectIdentifier::new_unwrap("2.5.4.8"),
-        slot: |subject| &mut subject.state,
-    },
-    Field {
-        parameter: "organization",
-        characters_max: 64,
-        form: Form::Utf8,
-        attribute: DnType::OrganizationName,
-        identifier: ObjectIdentifier::new_unwrap("2.5.4.10"),
-        slot: |subject| &mut subject.organization,
-    },
-    Field {
-        parameter: "locality",
-        characters_max: 128,
-        form: Form::Utf8,
-        attribute: DnType::LocalityName,
-        identifier: ObjectIdentifier::new_unwrap("2.5.4.7"),
-        slot: |subject| &mut subject.locality,
-    },
-];
+const FIELDS: [Field; 6] = fields! {
+    common_name 64 Utf8 CommonName "2.5.4.3";
+    organization_unit 64 Utf8 OrganizationalUnitName "2.5.4.11";
+    country 2 Printable CountryName "2.5.4.6";
+    state 128 Utf8 StateOrProvinceName "2.5.4.8";
+    organization 64 Utf8 OrganizationName "2.5.4.10";
+    locality 128 Utf8 LocalityName "2.5.4.7";
+};
