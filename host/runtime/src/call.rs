@@ -57,13 +57,11 @@ pub(crate) struct Plugin {
     pub(crate) settings_schema: Option<SettingsSchema>,
     /// The limits of each call.
     pub(crate) limits: Limits,
-    /// The source of its random bytes.
     pub(crate) random: Arc<dyn RandomSource>,
     /// The reader of its notes; `None` in a server.
     pub(crate) notes: Option<NoteReader>,
     /// The peak usage of its calls.
     pub(crate) usage: Arc<Usage>,
-    /// The metrics of its calls.
     pub(crate) measurements: Arc<CallMeasurements>,
 }
 
@@ -115,7 +113,6 @@ impl Plugin {
         })
     }
 
-    /// Calls the guest while the plugin is being loaded.
     pub(crate) fn call_to_load<T>(
         &self,
         function: &'static str,
@@ -449,25 +446,15 @@ fn outcome_of(failure: &PluginCallError) -> &'static str {
 /// The peak usage of all calls of a plugin so far.
 #[derive(Debug, Default)]
 pub(crate) struct Usage {
+    /// The total size of an instance's linear memories.
     memory_bytes: AtomicU64,
+    /// The input, including settings.
     input_bytes: AtomicU64,
     output_bytes: AtomicU64,
     processor_ns: AtomicU64,
 }
 
-/// A snapshot of [`Usage`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PeakUsage {
-    /// The total size of an instance's linear memories.
-    pub(crate) memory_bytes: u64,
-    /// The input, including settings.
-    pub(crate) input_bytes: u64,
-    pub(crate) output_bytes: u64,
-    pub(crate) processor_time: Duration,
-}
-
 impl Usage {
-    /// Records the input, memory and processor time of a call.
     pub(crate) fn called(&self, input_bytes: usize, memory_bytes: u64, processor_time: Duration) {
         raise(&self.input_bytes, number(input_bytes));
         raise(&self.memory_bytes, memory_bytes);
@@ -480,15 +467,15 @@ impl Usage {
         raise(&self.output_bytes, number(output_bytes));
     }
 
-    /// Returns the peaks so far.
-    pub(crate) fn peaks(&self) -> PeakUsage {
+    /// Returns the peaks so far, in the order and the units of [`Limits::each`].
+    pub(crate) fn peaks(&self) -> [u64; 4] {
         let read = |peak: &AtomicU64| peak.load(Ordering::Relaxed);
-        PeakUsage {
-            memory_bytes: read(&self.memory_bytes),
-            input_bytes: read(&self.input_bytes),
-            output_bytes: read(&self.output_bytes),
-            processor_time: Duration::from_nanos(read(&self.processor_ns)),
-        }
+        [
+            read(&self.memory_bytes),
+            read(&self.processor_ns).div_ceil(1_000_000),
+            read(&self.input_bytes),
+            read(&self.output_bytes),
+        ]
     }
 }
 

@@ -294,6 +294,13 @@ impl Default for Limits {
 impl Limits {
     /// Returns the name, the minimum and the maximum of the first limit that is out of range.
     pub fn out_of_bounds(&self) -> Option<(&'static str, u64, u64)> {
+        let mut limits = self.each().into_iter();
+        let outside = limits.find(|(_, value, (min, max))| !(min..=max).contains(&value));
+        outside.map(|(name, _, (min, max))| (name, min, max))
+    }
+
+    /// Returns the name, the value and the range of each limit.
+    pub(crate) fn each(&self) -> [(&'static str, u64, (u64, u64)); 4] {
         let bytes = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
         [
             (
@@ -313,9 +320,6 @@ impl Limits {
                 MESSAGE_BYTES_BOUNDS,
             ),
         ]
-        .into_iter()
-        .find(|(_, value, (min, max))| !(min..=max).contains(&value))
-        .map(|(name, _, (min, max))| (name, min, max))
     }
 }
 

@@ -30,7 +30,6 @@ use crate::{
 /// The interface of a generator's description.
 pub(crate) const DESCRIPTOR: &str = "keywright:generator/descriptor";
 
-/// The exported functions of a generator.
 pub(crate) struct GeneratorExports {
     descriptor: Exported<Describe>,
     pub(super) settings_descriptor: Option<Exported<DescribeSettings>>,
@@ -52,7 +51,6 @@ pub(super) enum GenerateFunction {
 }
 
 impl GeneratorExports {
-    /// Finds the functions in an instance of the component.
     fn find(
         store: &mut Store<CallState>,
         instance: &Instance,
@@ -131,9 +129,7 @@ const SUMMARY_CHARACTERS_MAX: usize = 200;
 /// The maximum length of an issuer parameter's name, in characters.
 const ISSUER_PARAMETER_CHARACTERS_MAX: usize = 64;
 
-/// A valid description.
 pub(crate) struct Description {
-    /// The plugin's own version.
     pub(crate) plugin_version: String,
     /// The parameter that names the issuer's credential.
     pub(crate) issuer_parameter: Option<String>,

@@ -34,7 +34,6 @@ pub(super) const NORMALIZE: &str = "normalize";
 pub(super) const ACCEPT: &str = "accept";
 pub(super) const RECOVER: &str = "recover";
 
-/// A generator's guest and its description.
 pub(crate) struct GeneratorGuest {
     pub(crate) plugin: Plugin,
     pub(crate) exports: GeneratorExports,
@@ -100,20 +99,18 @@ impl GeneratorGuest {
         let sizes = parameters
             .iter()
             .map(|(name, json)| bytes(name) + bytes(json));
-        self.check_input_bytes(NORMALIZE, sizes.sum())?;
+        self.check_input(NORMALIZE, sizes.sum())?;
         let inputs = &self.input_parameters.names;
         let schema = &self.description.parameters_schema;
         let requested = schema.requested(parameters, inputs);
         requested.map_err(PluginCallError::ParametersRefused)
     }
 
-    /// Returns the read-only parameters among these.
     pub(super) fn read_only(&self, parameters: Parameters) -> Parameters {
         let names = &self.description.parameters_schema.read_only;
         parameters.retain(|name| names.iter().any(|read_only| read_only == name))
     }
 
-    /// Returns the canonical form of parameters.
     pub(crate) fn canonical(&self, given: &Parameters) -> Result<Parameters, PluginCallError> {
         Ok(self.normalize(given, &given.to_json())?.parameters)
     }
@@ -121,7 +118,7 @@ impl GeneratorGuest {
     /// Returns the canonical form of the JSON of parameters according to the schema, without calling the guest.
     fn complete(&self, json: &str) -> Result<Parameters, PluginCallError> {
         // Parameters that are too large for `generate` need no further check.
-        self.check_input(NORMALIZE, json)?;
+        self.check_input(NORMALIZE, json.len())?;
         let given = keywright_json::read(json)
             .map_err(|cause| self.plugin.malformed(NORMALIZE, &not_json(cause)))?;
         let completed = self.description.parameters_schema.complete(given);
@@ -227,7 +224,7 @@ impl GeneratorGuest {
 
     /// Validates a value that a caller sets against the schema, without calling the guest.
     fn accept_by_schema(&self, value: &Secret) -> Result<Secret, PluginCallError> {
-        self.check_input(ACCEPT, value.expose())?;
+        self.check_input(ACCEPT, value.expose().len())?;
         let json = self.known_fields(value)?;
         match self.description.value_schema.broken_rule(json.value()) {
             Some(broken) => Err(PluginCallError::ValueRefused(broken.violation)),
@@ -362,23 +359,6 @@ impl GeneratorGuest {
     pub(super) fn check_input(
         &self,
         function: &'static str,
-        text: &str,
-    ) -> Result<(), PluginCallError> {
-        self.check_input_bytes(function, text.len())
-    }
-
-    /// Checks the size of the input of `generate`.
-    pub(super) fn check_generate(
-        &self,
-        parameters: &str,
-        inputs: &[Input],
-    ) -> Result<(), PluginCallError> {
-        self.check_input_bytes(GENERATE, generate_bytes(parameters, inputs))
-    }
-
-    fn check_input_bytes(
-        &self,
-        function: &'static str,
         bytes: usize,
     ) -> Result<(), PluginCallError> {
         self.plugin
@@ -392,7 +372,6 @@ impl GeneratorGuest {
             .map_err(|fault| self.plugin.faulted(fault))
     }
 
-    /// Converts a failure that the guest reported.
     fn reported(&self, function: &'static str, failure: Failure) -> PluginCallError {
         match failure {
             Failure::InvalidParameters(violation) => {
@@ -437,13 +416,8 @@ impl GeneratorGuest {
     }
 }
 
-/// Returns the size of the input of `generate`, in bytes.
-fn generate_bytes(parameters: &str, inputs: &[Input]) -> usize {
-    parameters.len() + input_bytes(inputs)
-}
-
-/// Returns the size of inputs as the guest gets them, in bytes.
-fn input_bytes(inputs: &[Input]) -> usize {
+/// Returns the size of the input of `generate` as the guest gets it, in bytes.
+pub(super) fn generate_bytes(parameters: &str, inputs: &[Input]) -> usize {
     let sizes = inputs.iter().map(|input| {
         let texts = [
             input.pointer.as_str(),
@@ -453,7 +427,7 @@ fn input_bytes(inputs: &[Input]) -> usize {
         ];
         VERSION_ID_BYTES + texts.iter().map(|text| text.len()).sum::<usize>()
     });
-    sizes.sum()
+    parameters.len() + sizes.sum::<usize>()
 }
 
 /// The size of a version's id as text, in bytes.

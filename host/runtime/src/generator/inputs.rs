@@ -43,7 +43,6 @@ struct Example {
 }
 
 impl InputParameters {
-    /// Calls a guest's `input-parameters`.
     pub(super) fn of(
         plugin: &Plugin,
         function: &Exported<ListInputParameters>,

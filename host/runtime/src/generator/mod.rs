@@ -23,7 +23,7 @@ pub(crate) use entropy_test::{entropy_report, unlogged};
 pub(crate) use exports::DESCRIPTOR;
 use exports::EXPIRES;
 pub(crate) use guest::GeneratorGuest;
-use guest::{ACCEPT, NORMALIZE, RECOVER};
+use guest::{ACCEPT, NORMALIZE, RECOVER, generate_bytes};
 pub(crate) use inputs::InputParameters;
 pub use inputs::TestInputs;
 
@@ -182,7 +182,7 @@ impl Generator for WasmGenerator {
         if !has_parameters && let Some(defaults) = self.defaults.get() {
             return Ok(defaults.clone());
         }
-        self.guest.check_input(NORMALIZE, &json)?;
+        self.guest.check_input(NORMALIZE, json.len())?;
         let is_exported = self.guest.exports.normalizer.is_some();
         let attempt = self.attempt_if(is_exported, NORMALIZE, &[&json])?;
         let read_only = self.guest.read_only(parameters);
@@ -205,7 +205,8 @@ impl Generator for WasmGenerator {
     ) -> Result<(), PluginCallError> {
         let parameters = parameters.to_json();
         self.attempt(GENERATE, &[&parameters])?;
-        self.guest.check_generate(&parameters, inputs)
+        let input_bytes = generate_bytes(&parameters, inputs);
+        self.guest.check_input(GENERATE, input_bytes)
     }
 
     async fn generate(

@@ -190,33 +190,10 @@ impl PluginUnderTest {
     }
 
     fn limits_used(&self, usage: &Usage) -> Vec<LimitUsed> {
-        let bytes = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
-        let (limits, peaks) = (&self.config.limits, usage.peaks());
-        let milliseconds = peaks.processor_time.as_nanos().div_ceil(1_000_000);
-        [
-            (
-                "memory_bytes_max",
-                peaks.memory_bytes,
-                limits.memory_bytes_max,
-            ),
-            (
-                "deadline_ms",
-                u64::try_from(milliseconds).unwrap_or(u64::MAX),
-                limits.deadline_ms,
-            ),
-            (
-                "input_bytes_max",
-                peaks.input_bytes,
-                bytes(limits.input_bytes_max),
-            ),
-            (
-                "output_bytes_max",
-                peaks.output_bytes,
-                bytes(limits.output_bytes_max),
-            ),
-        ]
-        .map(|(limit, used, max)| LimitUsed { limit, used, max })
-        .into()
+        let limits = self.config.limits.each().into_iter().zip(usage.peaks());
+        limits
+            .map(|((limit, max, _), used)| LimitUsed { limit, used, max })
+            .collect()
     }
 
     fn check_randomness(
