@@ -97,12 +97,13 @@ impl KeyManagementPlugin {
         Ok(plugin)
     }
 
-    /// Checks the protocol version.
     async fn check_version(&self) -> Result<(), KeyManagementError> {
         let request = VersionRequest {
             version: PROTOCOL_VERSION.to_owned(),
         };
-        let response: VersionResponse = self.call(&VERSION, request).await?;
+        let response = self.call(&VERSION, request).await;
+        let response: VersionResponse =
+            response.map_err(|status| self.failed(&VERSION, &status))?;
         let socket = self.settings.socket.display().to_string();
         if response.version != PROTOCOL_VERSION {
             return Err(into_port(PluginError::VersionDiffers {
@@ -120,16 +121,7 @@ impl KeyManagementPlugin {
     }
 
     /// Calls a method. Retries temporary failures up to [`ATTEMPTS_MAX`] attempts.
-    async fn call<Q, A>(&self, method: &Method, request: Q) -> Result<A, KeyManagementError>
-    where
-        Q: Message + Clone + 'static,
-        A: Message + Default + 'static,
-    {
-        let response = self.attempt_repeatedly(method, request).await;
-        response.map_err(|status| self.failed(method, &status))
-    }
-
-    async fn attempt_repeatedly<Q, A>(&self, method: &Method, request: Q) -> Result<A, Status>
+    async fn call<Q, A>(&self, method: &Method, request: Q) -> Result<A, Status>
     where
         Q: Message + Clone + 'static,
         A: Message + Default + 'static,
@@ -187,7 +179,9 @@ impl KeyManagement for KeyManagementPlugin {
             version: PROTOCOL_VERSION.to_owned(),
             plain: key.to_vec(),
         };
-        let response: EncryptResponse = self.call(&ENCRYPT, request).await?;
+        let response = self.call(&ENCRYPT, request).await;
+        let response: EncryptResponse =
+            response.map_err(|status| self.failed(&ENCRYPT, &status))?;
         Ok(response.cipher)
     }
 
@@ -199,8 +193,7 @@ impl KeyManagement for KeyManagementPlugin {
             version: PROTOCOL_VERSION.to_owned(),
             cipher: wrapped_key.to_vec(),
         };
-        let response: Result<DecryptResponse, _> = self.attempt_repeatedly(&DECRYPT, request).await;
-        match response {
+        match self.call::<_, DecryptResponse>(&DECRYPT, request).await {
             Ok(mut response) => Ok(Some(Zeroizing::new(mem::take(&mut response.plain)))),
             Err(status) if status.code() == Code::InvalidArgument => Ok(None),
             Err(status) => Err(self.failed(&DECRYPT, &status)),
