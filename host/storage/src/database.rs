@@ -78,22 +78,14 @@ impl Database {
                 let (writer, reader) = postgres::open(options).await?;
                 Self {
                     append_batches: Some(AppendBatches::start(&writer, options.wait_max)),
-                    writer,
-                    reader,
-                    watch: None,
-                    long_lists: ActorSlots::new(1),
-                    identifiers,
+                    ..Self::new(writer, reader, identifiers)
                 }
             }
             DatabaseOptions::Sqlite(options) => {
                 let (writer, reader, watch) = sqlite::open(options).await?;
                 Self {
-                    writer,
-                    reader,
                     watch: Some(watch),
-                    append_batches: None,
-                    long_lists: ActorSlots::new(1),
-                    identifiers,
+                    ..Self::new(writer, reader, identifiers)
                 }
             }
         })
@@ -110,14 +102,18 @@ impl Database {
             DatabaseOptions::Postgres(options) => postgres::open_to_read(options).await?,
             DatabaseOptions::Sqlite(options) => sqlite::open_to_read(options).await?,
         };
-        Ok(Self {
-            writer: Writer::read_only(),
+        Ok(Self::new(Writer::read_only(), reader, identifiers))
+    }
+
+    fn new(writer: Writer, reader: Connections, identifiers: Arc<dyn Identifiers>) -> Self {
+        Self {
+            writer,
             reader,
             watch: None,
             append_batches: None,
             long_lists: ActorSlots::new(1),
             identifiers,
-        })
+        }
     }
 
     /// Returns the current number of connections that read and that write.
