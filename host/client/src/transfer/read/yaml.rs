@@ -396,27 +396,23 @@ struct Characters<R> {
 
 impl<R: Read> Characters<R> {
     fn read_character(&mut self) -> io::Result<Option<char>> {
-        let Some(&first) = self.reader.fill_buf()?.first() else {
-            return Ok(None);
-        };
-        self.reader.consume(1);
-        let following = match first {
-            0x00..=0x7f => return Ok(Some(char::from(first))),
-            0xc2..=0xdf => 1,
-            0xe0..=0xef => 2,
-            0xf0..=0xf4 => 3,
-            _ => return Err(not_utf8()),
-        };
-        let mut bytes = [first, 0, 0, 0];
-        for byte in bytes.iter_mut().skip(1).take(following) {
-            let next = self.reader.fill_buf()?.first();
-            *byte = *next.ok_or_else(not_utf8)?;
+        let mut bytes = Vec::new();
+        while let Some(&byte) = self.reader.fill_buf()?.first() {
             self.reader.consume(1);
+            if byte.is_ascii() && bytes.is_empty() {
+                return Ok(Some(char::from(byte)));
+            }
+            bytes.push(byte);
+            match str::from_utf8(&bytes) {
+                Ok(text) => return Ok(text.chars().next()),
+                Err(incomplete) if incomplete.error_len().is_none() => {}
+                Err(_) => return Err(not_utf8()),
+            }
         }
-        let text = str::from_utf8(bytes.get(..=following).unwrap_or_default());
-        match text.map_err(|_| not_utf8())?.chars().next() {
-            Some(character) => Ok(Some(character)),
-            None => Err(not_utf8()),
+        if bytes.is_empty() {
+            Ok(None)
+        } else {
+            Err(not_utf8())
         }
     }
 }
