@@ -18,22 +18,17 @@ pub(crate) enum Completion {
 /// The reason why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CommandError {
-    /// A request failed.
     #[error(transparent)]
     Client(#[from] Error),
-    /// The login succeeded, but the server refuses its access token.
     #[error("logged in, but the server refuses the token: {0}; check the audience and the scopes")]
     TokenRefused(Error),
-    /// The server requests no client certificate, or does not trust its CA.
     #[error(
         "the server does not accept the client certificate; the server's trusted CAs for clients (server.tls.client_authorities) \
          must include the CA that issued the certificate"
     )]
     CertificateIgnored,
-    /// The session file is malformed.
     #[error("{} is malformed; log in again", .0.display())]
     SessionMalformed(PathBuf),
-    /// A file can't be read or written.
     #[error(transparent)]
     File(#[from] FileAccessError),
     /// The arguments are invalid.
@@ -46,7 +41,6 @@ pub(crate) enum CommandError {
     Interrupted,
     #[error("writing JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// A task panicked.
     #[error("an import task failed: {0}")]
     Task(#[from] JoinError),
     #[error("{0}")]
@@ -54,7 +48,6 @@ pub(crate) enum CommandError {
 }
 
 impl Completion {
-    /// Returns [`Self::Full`] if the command succeeded completely.
     pub(crate) fn full_if(is_full: bool) -> Self {
         if is_full { Self::Full } else { Self::Partial }
     }

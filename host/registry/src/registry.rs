@@ -30,14 +30,12 @@ pub struct Access {
 
 /// The reason why the configuration of a registry was rejected.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum RegistryAccessError {
-    /// The host can't be used in a URL.
     #[error("{0} is not a valid host")]
     Address(RegistryHost),
-    /// The trusted CAs are malformed, or there are none.
     #[error("the CAs trusted for the registry must be one or more PEM certificates")]
     AuthoritiesMalformed(#[source] Option<reqwest::Error>),
-    /// The HTTP client could not be created.
     #[error("could not create the client for the registry")]
     Client(#[source] reqwest::Error),
 }

@@ -146,13 +146,10 @@ impl ResourceLimiter for MemoryLimiter {
 /// The reason why the host trapped a guest during a host call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum HostError {
-    /// The guest used an issuer handle that the host did not pass to it.
     #[error("the guest used an issuer that it did not receive")]
     IssuerNotPassed,
-    /// The guest requested more random bytes than the limit of a call.
     #[error("the guest requested more than {RANDOM_BYTES_MAX} random bytes in one call")]
     RandomBytesExceeded,
-    /// The random source failed.
     #[error(transparent)]
     RandomUnavailable(#[from] RandomError),
 }

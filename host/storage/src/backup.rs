@@ -39,43 +39,32 @@ pub struct BackedUp {
 
 /// The reason why a backup failed. Except after [`BackupError::NotSynchronized`], no copy exists.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum BackupError {
-    /// The copy is damaged or incomplete.
     #[error("the copy is unusable: {0}")]
     CopyUnusable(String),
-    /// The copy could not be read.
     #[error("could not read the copy")]
     CopyNotRead(#[source] RepositoryError),
     /// The copy is complete, but a power failure may still remove its directory entry.
     #[error("{} is complete, but its folder could not be synchronized with the disk", .path.display())]
     NotSynchronized {
-        /// The file.
         path: PathBuf,
-        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// The database can't be read.
     #[error("could not copy the database")]
     NotCopied(#[source] RepositoryError),
-    /// The database can't be used.
     #[error(transparent)]
     Source(#[from] DatabaseOpenError),
-    /// The target already exists.
     #[error("{} already exists; use --force to overwrite it", .0.display())]
     TargetExists(PathBuf),
-    /// The target is the database or one of its files.
     #[error("{} is the database itself or one of its files; name another file", .0.display())]
     TargetIsSource(PathBuf),
-    /// The target is not a file.
     #[error("{} is not a file; name the file to create", .0.display())]
     TargetIsNoFile(PathBuf),
-    /// The copy can't be written.
     #[error("could not write {}", .path.display())]
     TargetNotWritten {
-        /// The file.
         path: PathBuf,
-        /// The cause.
         #[source]
         source: io::Error,
     },

@@ -12,24 +12,20 @@ use sqlx::{
 
 /// The reason why a database can't be used.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum DatabaseOpenError {
-    /// The file is absent, and the operation or the options prohibit its creation.
     #[error(
         "there is no database at {}; correct storage.file, restore the database, or start a server with \
          storage.file_creation_enabled = true to create it",
         .0.display()
     )]
     FileAbsent(PathBuf),
-    /// The file can't be created.
     #[error("could not create the database file {}", .path.display())]
     FileNotCreated {
-        /// The file.
         path: PathBuf,
-        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// The file is absent or empty, though it was created earlier.
     #[error(
         "the database {} is missing or empty, though a server has used it before; restore it, or delete {} to start with a new, \
          empty one",
@@ -37,33 +33,22 @@ pub enum DatabaseOpenError {
         .marker.display()
     )]
     FileVanished {
-        /// The file.
         path: PathBuf,
         /// The marker file, which exists because a server created the database earlier.
         marker: PathBuf,
     },
-    /// The file is absent, but its write-ahead log exists.
     #[error(
         "the database {} is missing, though its write-ahead log {} exists; restore the database, or delete the log as well",
         .path.display(),
         .log.display()
     )]
-    LogWithoutFile {
-        /// The file.
-        path: PathBuf,
-        /// Its write-ahead log.
-        log: PathBuf,
-    },
-    /// The file can't be opened as a database.
+    LogWithoutFile { path: PathBuf, log: PathBuf },
     #[error("could not open the database file {}", .path.display())]
     FileNotOpened {
-        /// The file.
         path: PathBuf,
-        /// The cause.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The URL disables the verification of the server's certificate, though trusted CAs are configured.
     #[error(
         "storage.url: sslmode={0} does not verify the server's certificate, though trusted CAs are configured; use verify-full \
          or verify-ca"
@@ -76,56 +61,42 @@ pub enum DatabaseOpenError {
          storage.password_environment, and encode @ as %40"
     )]
     PasswordInUrl,
-    /// No server has used the database, and this operation does not create its schema.
     #[error(
         "the database {0} has no schema: no server has used it; correct the section storage, or start a server to create the schema"
     )]
     SchemaAbsent(String),
-    /// The schema differs from the schema that this program's migrations create, and this operation does not migrate it.
     #[error("the schema of the database {database} {difference}")]
     SchemaDiffers {
         /// The file, or the names of the database and its server.
         database: String,
-        /// The difference.
         difference: &'static str,
     },
-    /// The schema can't be read.
     #[error("could not read the schema of the database {database}")]
     SchemaNotRead {
         /// The file, or the names of the database and its server.
         database: String,
-        /// The cause.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The schema can't be migrated, or is too new for this server.
     #[error("could not migrate the schema of the database {database}")]
     SchemaNotMigrated {
         /// The file, or the names of the database and its server.
         database: String,
-        /// The cause.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The database server is unreachable.
     #[error("could not reach the database {database}")]
     ServerNotReached {
-        /// The names of the database and its server.
         database: String,
-        /// The cause.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The database server refuses the connection.
     #[error("the database {database} refuses the connection")]
     ConnectionRefused {
-        /// The names of the database and its server.
         database: String,
-        /// The cause.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The URL is not a valid PostgreSQL URL.
     #[error("storage.url: {0}")]
     UrlMalformed(Box<dyn Error + Send + Sync>),
 }

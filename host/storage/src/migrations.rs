@@ -22,12 +22,10 @@ use crate::{
 /// The reason why a server can't use a schema.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SchemaVersionError {
-    /// A server that began to migrate the schema has not finished.
     #[error(
         "another server has been running migrations for {0} seconds and has not finished; check its log"
     )]
     ChangedByOther(u64),
-    /// A migration removed something that this server needs.
     #[error(
         "migration {migration} of the database ({description}) requires a server with migration {needed}, but this server's last \
          migration is {known}; use a newer version of the server"
@@ -35,14 +33,11 @@ pub(crate) enum SchemaVersionError {
     TooNew {
         /// The migration that removed it.
         migration: i64,
-        /// The name of that migration.
         description: String,
         /// The migration that a server must have to use the schema.
         needed: i64,
-        /// The last migration of this server.
         known: i64,
     },
-    /// The database has tables, but no table of Keywright.
     #[error("it has tables of another program; configure a database for Keywright alone")]
     OtherProgram,
     /// The database has no tables, and its encoding lacks characters.
@@ -55,14 +50,12 @@ pub(crate) enum SchemaVersionError {
         "its tables are in the schema {0}, which is not the first one of search_path; correct search_path, or remove the schema before it"
     )]
     OtherSchema(String),
-    /// The database has an unknown migration that is not newer than this server.
     #[error(
         "migration {0} of the database is unknown to this server, although the server has later migrations; use the release that ran it"
     )]
     Unknown(i64),
 }
 
-/// A migration that was applied to a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AppliedMigration {
     version: i64,

@@ -76,33 +76,29 @@ pub struct ConfiguredKeys {
 
 /// The reason why the configured keys were rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum KeyRingError {
-    /// The number of iterations for a password is out of range.
     #[error(
         "the iterations for an encryption password must be from {PASSWORD_ITERATIONS_MIN} to {PASSWORD_ITERATIONS_MAX}"
     )]
     IterationsOutOfRange,
-    /// No key is active.
     #[error("no encryption key is active; set active = true on exactly one key")]
     NoActiveKey,
-    /// A password is empty.
     #[error("an encryption password is empty")]
     PasswordEmpty,
-    /// The keys with these indexes are the same.
     #[error("encryption.keys[{0}] and encryption.keys[{1}] are the same key")]
     SameKeyTwice(usize, usize),
-    /// More than one key is active.
     #[error("several encryption keys are active; set active = true on exactly one key")]
     SeveralActiveKeys,
 }
 
 /// The reason why the record of a new key could not be created.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum RecordError {
     /// Reading randomness failed, or the cipher failed.
     #[error("could not create the record of a new encryption key")]
     CipherFailed,
-    /// The key management service failed.
     #[error(transparent)]
     KeyManagement(#[from] KeyManagementError),
     /// The key management service could not decrypt its own ciphertext to the same key.
@@ -111,21 +107,18 @@ pub enum RecordError {
     /// The key management service returned the key itself, so its record would disclose the key.
     #[error("{0} returned a key without encrypting it")]
     NotWrapped(String),
-    /// The wrapped key is too long.
     #[error("{0} returned a wrapped key of more than {WRAPPED_KEY_BYTES_MAX} bytes")]
     WrappedKeyTooLong(String),
 }
 
 /// The reason why a record could not be compared with the configured keys.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum ComparisonError {
-    /// The derivation of a key failed.
     #[error(transparent)]
     DerivationFailed(#[from] DerivationError),
-    /// A key management service failed.
     #[error(transparent)]
     KeyManagement(#[from] KeyManagementError),
-    /// A stored record is malformed.
     #[error("the stored record of the encryption key {0} is malformed; restore it from a backup")]
     RecordMalformed(Uuid),
 }

@@ -310,7 +310,6 @@ impl PluginUnderTest {
         checked.map_err(|refusal| self.refused(refusal))
     }
 
-    /// Links the resolver, like [`Self::guest`].
     fn resolver(
         &self,
         settings: Option<&Map<String, Value>>,
@@ -400,19 +399,16 @@ pub struct Quantiles {
 
 /// The error of an operation on a [`PluginUnderTest`].
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum PluginTestError {
-    /// A call of the plugin failed.
     #[error(transparent)]
     Failed(#[from] PluginCallError),
     /// A call of the plugin failed, and the reader of notes got the plugin's own message.
     #[error("the plugin {plugin} {fault}; the note has its message")]
     Noted {
-        /// The plugin's name.
         plugin: String,
-        /// The failure.
         fault: PluginFaultError,
     },
-    /// A credential was given as an input, but no parameter names it.
     #[error("the inputs contain {0}, but no parameter names it; correct the name or remove it")]
     InputNotNamed(String),
     /// The call requested more than this number of random bytes, which are all that the caller specified.
@@ -420,13 +416,10 @@ pub enum PluginTestError {
         "the plugin requested more random bytes than the {0} in random (--random); add bytes, or use seed:TEXT for any number of them"
     )]
     RandomExhausted(usize),
-    /// The component does not export the interface that recovers parameters.
     #[error("the component does not export recoverer, so it can't recover parameters")]
     NoRecoverer,
-    /// A server would refuse the component.
     #[error(transparent)]
     Refused(Box<PluginLoadError>),
-    /// The operating system did not start a thread.
     #[error("could not start the thread for plugin calls")]
     Threads(#[from] io::Error),
 }
@@ -450,7 +443,6 @@ fn compiled(
     cache::compile(&host.compiler, engine, bytes).map(|(_, component)| component)
 }
 
-/// Returns a generator's plugin and description.
 fn inspected(guest: GeneratorGuest) -> (Plugin, InspectedGenerator) {
     let description = guest.description;
     let schema = |text: &str| keywright_json::read(text).unwrap_or_default();

@@ -167,16 +167,14 @@ fn check_fields(vector: &Value) -> Result<(), serde_json::Error> {
 
 /// The error for malformed test vectors.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum VectorsError {
-    /// The text is not a JSON array.
     #[error("must be a JSON array of test vectors")]
     NotAnArray(#[from] serde_json::Error),
-    /// A vector breaks a rule.
     #[error("test vector {number} is invalid")]
     Malformed {
         /// The number of the vector, from 1.
         number: u32,
-        /// The rule.
         source: serde_json::Error,
     },
 }
