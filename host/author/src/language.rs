@@ -51,7 +51,6 @@ impl Language {
         self.files().1
     }
 
-    /// Detects the language of the project in a folder.
     pub(crate) fn of_project(folder: &Path) -> Result<Self, ProjectError> {
         let is_marked = |language: &&Self| folder.join(language.mark()).is_file();
         let mut marked = Self::VARIANTS.iter().filter(is_marked);

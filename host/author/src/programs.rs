@@ -60,7 +60,6 @@ impl Programs {
     }
 }
 
-/// An existing program.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     file: PathBuf,

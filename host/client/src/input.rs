@@ -123,7 +123,6 @@ pub(crate) async fn secret_of_input(question: &str) -> Result<Secret, CommandErr
     of_input(&text, question)
 }
 
-/// Returns the secret that standard input contains.
 fn of_input(text: &str, question: &str) -> Result<Secret, CommandError> {
     if text.is_empty() {
         return Err(CommandError::Other(format!(

@@ -61,7 +61,6 @@ pub(crate) struct Role<'a> {
 }
 
 impl Role<'_> {
-    /// Returns the error for a plugin that can't be loaded.
     pub(crate) fn refused(&self, refusal: PluginRefusedError) -> PluginLoadError {
         PluginLoadError {
             plugin: self.name.to_owned(),

@@ -81,7 +81,6 @@ pub(crate) fn named_versions(component: &Outline) -> Vec<String> {
     versions.into_iter().collect()
 }
 
-/// Returns the name of an interface with a version.
 pub(crate) fn versioned(interface: &str, version: &str) -> String {
     format!("{interface}@{version}")
 }
@@ -332,7 +331,6 @@ where
         Self::find(store, instance, version)?.ok_or_else(missing)
     }
 
-    /// Calls the function of an instance.
     pub(crate) fn call(
         &self,
         store: &mut Store<CallState>,

@@ -26,7 +26,6 @@ const GENERATE_NICENESS: i32 = 10;
 /// The reserved threads of the generate lane: two flows with long jobs leave one thread to a third flow.
 pub(crate) const THREADS_RESERVED: usize = 2;
 
-/// Both lanes.
 pub(crate) struct Lanes {
     /// For short calls: all functions of guests except `generate`, and the host's checks of certificates.
     pub(crate) short: Lane,
@@ -52,7 +51,6 @@ impl Lanes {
         })
     }
 
-    /// Returns the current occupancy of both lanes.
     pub(crate) fn occupancy(&self) -> [LaneOccupancy; 2] {
         [&self.short, &self.generate].map(Lane::occupancy)
     }
@@ -161,12 +159,10 @@ impl Lane {
         (job, response)
     }
 
-    /// Returns the number of threads.
     pub(crate) fn threads(&self) -> usize {
         self.threads
     }
 
-    /// Returns the current occupancy.
     pub(crate) fn occupancy(&self) -> LaneOccupancy {
         LaneOccupancy {
             lane: self.name,
@@ -210,7 +206,6 @@ pub(crate) enum Flow {
     Server,
 }
 
-/// The limits of a lane's queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueueLimits {
     pub(crate) length_max: usize,
@@ -340,7 +335,6 @@ impl<J> FairQueue<J> {
 }
 
 impl<J> State<J> {
-    /// Returns the number of waiting jobs of this flow.
     fn waiting(&self, flow: &Flow) -> usize {
         self.by_flow.get(flow).map_or(0, |jobs| jobs.waiting.len())
     }

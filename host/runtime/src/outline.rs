@@ -35,7 +35,6 @@ pub(crate) struct Outline {
     pub(crate) exports: Vec<String>,
 }
 
-/// An import of a component.
 pub(crate) struct Import {
     pub(crate) name: String,
     /// Whether it only names types other than resources, which grant no access.

@@ -185,7 +185,6 @@ impl ResolverGuest {
     }
 }
 
-/// Finds the functions in an instance of the component.
 fn find(
     store: &mut Store<CallState>,
     instance: &Instance,

@@ -51,7 +51,6 @@ impl Leases for Database {
 }
 
 impl Database {
-    /// Runs a statement, and returns whether it changed its row.
     async fn changes_row(&self, statement: Statement) -> Result<bool, RepositoryError> {
         let changed = self.writer.execute(statement).await?;
         Ok(changed > 0)

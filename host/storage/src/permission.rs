@@ -225,7 +225,6 @@ async fn grant_uncovered_once(
     transaction.commit(Ok(granted)).await
 }
 
-/// Adds all grants within a transaction.
 async fn grant_all(
     transaction: &mut Transaction,
     new: &NewGrants,

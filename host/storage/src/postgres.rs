@@ -88,7 +88,6 @@ pub(crate) async fn open_to_read(
     Ok(reader)
 }
 
-/// Validates the options.
 pub(crate) fn check(options: &PostgresOptions) -> Result<(), DatabaseOpenError> {
     connect_options(options).map(drop)
 }

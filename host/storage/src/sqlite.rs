@@ -303,7 +303,6 @@ fn mark_as_created(path: &Path) -> io::Result<()> {
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// Returns the path of a database's marker.
 pub(crate) fn marker(path: &Path) -> PathBuf {
     with_suffix(path, MARKER_SUFFIX)
 }

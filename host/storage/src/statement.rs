@@ -23,7 +23,6 @@ pub(crate) struct Statement {
     is_short: bool,
 }
 
-/// The text of a statement.
 #[derive(Clone)]
 pub(crate) enum Text {
     /// A constant text. Connections cache its prepared statement.

@@ -11,7 +11,6 @@ use wit_bindgen_core::{Files, WorldGenerator};
 
 use crate::{component::World, error::ProjectError, language::Language, programs::Programs};
 
-/// The project to build.
 pub(super) struct Project<'a> {
     pub(super) folder: &'a Path,
     pub(super) programs: &'a Programs,

@@ -11,7 +11,6 @@ use wit_parser::{LiftLowerAbi, ManglingAndAbi, Resolve, WorldId, WorldItem, Worl
 
 use crate::error::ProjectError;
 
-/// The folder of a project that contains its WIT.
 pub(crate) const WIT_FOLDER: &str = "wit";
 /// A project's own world. A project without one uses [`GENERATOR_WORLD`].
 const OWN_WORLD: &str = "plugin";
@@ -24,7 +23,6 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Reads the world of a project.
     pub(crate) fn of_project(project: &Path) -> Result<Self, ProjectError> {
         let folder = project.join(WIT_FOLDER);
         if !folder.is_dir() {

@@ -92,7 +92,6 @@ impl Client {
             .map_err(Error::ResponseMalformed)
     }
 
-    /// Sends a request and returns the successful response.
     pub(crate) async fn send(&self, call: &Call) -> Result<Response, Error> {
         send_with_retries(call, &self.shared.waits, || self.send_once(call)).await
     }

@@ -54,7 +54,6 @@ impl IdentityProvider<'_> {
         Ok(Endpoints::of_uaa(&url))
     }
 
-    /// Sends a form to the token endpoint and returns the tokens.
     pub(super) async fn request_tokens(
         &self,
         endpoints: &Endpoints,

@@ -82,7 +82,6 @@ pub(super) struct Transport {
     pub(super) server: String,
 }
 
-/// A complete response.
 pub(crate) struct Response {
     pub(super) status: u16,
     pub(super) retry_after: Option<Duration>,

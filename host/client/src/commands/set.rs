@@ -106,7 +106,6 @@ impl Run for Set {
 }
 
 impl Fields {
-    /// Returns the fields to read from files.
     fn files(&self) -> impl Iterator<Item = (&'static str, &Path)> {
         let files = [
             ("ca", &self.ca),
@@ -182,7 +181,6 @@ impl Fields {
     }
 }
 
-/// Reads the value from a prompt or standard input.
 async fn prompt_for_value(credential_type: &str) -> Result<SecretJson, CommandError> {
     let is_user = credential_type.eq_ignore_ascii_case("user");
     if is_user && io::stdin().is_terminal() {

@@ -8,7 +8,6 @@ use keywright_json::shown_key;
 use super::node::{Node, Reason};
 use crate::{SecretJson, SetCredential};
 
-/// The format of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// JSON object with a field `credentials`.
@@ -37,7 +36,6 @@ pub(crate) struct Position {
     pub(crate) line: Option<usize>,
 }
 
-/// An invalid entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EntryError {
     pub(crate) position: Position,

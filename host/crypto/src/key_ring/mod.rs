@@ -180,7 +180,6 @@ impl DataKey {
         Ok(Self { root, cipher })
     }
 
-    /// Derives a key for another purpose.
     fn derive(&self, label: &str) -> Result<Zeroizing<[u8; KEY_BYTES]>, DerivationError> {
         expand(&self.root, LABEL_PURPOSE, label)
     }

@@ -81,7 +81,6 @@ impl RepeatableRandom {
         *self.0.lock() = (stream, 0);
     }
 
-    /// Returns the number of bits drawn from the stream.
     pub(crate) fn drawn_bits(&self) -> u64 {
         self.0.lock().1 * 8
     }

@@ -178,7 +178,6 @@ fn inputs(kind: &str, old: &Value, new: &Value, of_refused: Effect) -> Vec<Schem
     changes.collect()
 }
 
-/// Returns the changes of the value's fields.
 fn fields(old: &Value, new: &Value) -> Vec<SchemaChange> {
     let is_secret = |schema: &Value| schema.get("writeOnly") == Some(&Value::Bool(true));
     let exposed = "is no longer secret";

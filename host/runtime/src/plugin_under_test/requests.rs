@@ -85,7 +85,6 @@ fn bounds(schema: &Value) -> Vec<Value> {
     values
 }
 
-/// Returns the items of a keyword that is an array.
 fn listed<'s>(schema: &'s Value, keyword: &str) -> impl Iterator<Item = &'s Value> {
     let items = schema.get(keyword).and_then(Value::as_array);
     items.into_iter().flatten()

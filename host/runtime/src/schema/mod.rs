@@ -218,7 +218,6 @@ fn remove_invisible(schema: &mut Value) -> bool {
     }
 }
 
-/// Returns whether a schema has the type `object`.
 fn is_of_objects(schema: &Value) -> bool {
     schema.get("type").and_then(Value::as_str) == Some("object")
 }

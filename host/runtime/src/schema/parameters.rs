@@ -15,7 +15,6 @@ use super::{Checker, SchemaError, compile, is_of_objects, known_fields};
 /// The annotation of a parameter that callers can't send: the plugin sets it when it recovers parameters.
 const READ_ONLY: &str = "readOnly";
 
-/// The schema of a plugin's parameters.
 pub(crate) struct ParametersSchema {
     checker: Checker,
     declared: Declared,

@@ -9,7 +9,6 @@ use crate::{
     load_error::PluginRefusedError,
 };
 
-/// The schema of a plugin's settings.
 pub(crate) struct SettingsSchema {
     checker: Checker,
     /// The schema, unchanged.

@@ -9,7 +9,6 @@ use zeroize::Zeroize;
 
 use super::{BrokenRule, Checker, SchemaError, compile, known_fields};
 
-/// The schema of a plugin's values.
 pub(crate) struct ValueSchema {
     checker: Checker,
     known_fields: Option<BTreeSet<String>>,
@@ -19,7 +18,6 @@ pub(crate) struct ValueSchema {
 }
 
 impl ValueSchema {
-    /// Compiles a schema.
     pub(crate) fn parse(text: &str) -> Result<Self, SchemaError> {
         let (schema, checker) = compile(text)?;
         let secrecy = Secrecy::of(&schema)?;

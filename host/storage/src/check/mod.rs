@@ -21,7 +21,6 @@ use crate::{
 };
 
 impl Database {
-    /// Reads the rows of a range.
     async fn rows_to_check<T>(
         &self,
         sql: &'static str,
@@ -156,7 +155,6 @@ fn or_error_line(
     }
 }
 
-/// Returns dangling references.
 async fn sqlite_dangling(reader: &Connections) -> Result<Vec<String>, RepositoryError> {
     let rows = reader.fetch_all(statement(statements::SQLITE_REFERENCES));
     let mut dangling = Vec::new();

@@ -33,7 +33,6 @@ pub(super) async fn sqlite_differences(
     Ok(sqlite_compared(&expected, &found))
 }
 
-/// Returns the differences of a PostgreSQL database.
 pub(super) async fn postgres_differences(
     reader: &Connections,
 ) -> Result<Vec<String>, RepositoryError> {

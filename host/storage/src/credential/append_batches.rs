@@ -359,7 +359,6 @@ async fn insert_credentials<'a>(
     Ok(inserted)
 }
 
-/// Inserts versions and points their credentials at them.
 async fn insert_versions(
     transaction: &mut Transaction,
     fitting: Vec<(&Addition, CredentialRow)>,

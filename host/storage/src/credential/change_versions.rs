@@ -110,7 +110,6 @@ struct FoundVersion {
     has_others: bool,
 }
 
-/// Returns the sequence of a credential.
 async fn find_credential(
     transaction: &mut Transaction,
     id: Uuid,

@@ -139,7 +139,6 @@ impl CredentialSearches for Database {
     }
 }
 
-/// How to search the index of names.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NameSearch {
     /// Every name.
@@ -179,7 +178,6 @@ impl NameSearch {
         }
     }
 
-    /// Chooses the statement of a search.
     pub(super) fn choose(&self, of: &statements::ByNames, engine: Engine) -> Statement {
         statement(match self {
             Self::All => of.all,

@@ -173,7 +173,6 @@ pub(crate) fn stored_version_from(
     })
 }
 
-/// Decodes the name of a credential.
 pub(crate) fn name(row: &Row) -> Result<CredentialName, RepositoryError> {
     Ok(CredentialName::from_stored(column!(
         row,
@@ -182,7 +181,6 @@ pub(crate) fn name(row: &Row) -> Result<CredentialName, RepositoryError> {
     )?))
 }
 
-/// Decodes the result of a query for the size of versions.
 pub(super) fn versions_size(row: &Row) -> Result<VersionsSize, RepositoryError> {
     Ok(VersionsSize {
         count: small(
@@ -214,7 +212,6 @@ fn ciphertext_bytes(bytes: i64) -> Result<usize, RepositoryError> {
         .map_err(|_| RepositoryError::Inconsistent("credential_version.ciphertext"))
 }
 
-/// Decodes the result of a query for signed names.
 pub(super) fn signed_name(row: &Row) -> Result<SignedName, RepositoryError> {
     let is_authority: Option<bool> =
         column!(row, "credential_version", "is_certificate_authority")?;
@@ -301,7 +298,6 @@ pub(super) fn listed_version(row: &Row) -> Result<ListedVersion, RepositoryError
     })
 }
 
-/// Decodes the type of a credential.
 pub(super) fn credential_type(row: &Row) -> Result<CredentialType, RepositoryError> {
     let text: String = column!(row, "credential", "credential_type")?;
     parse_type(&text)
