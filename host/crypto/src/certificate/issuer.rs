@@ -145,6 +145,13 @@ fn parse(body: &[u8]) -> Option<TbsCertificate<'_>> {
 /// A rule: its message for the guest, and whether it holds.
 type Rule = (&'static str, bool);
 
+/// Lists rules.
+macro_rules! rules {
+    ($($message:literal => $holds:expr;)*) => {
+        [$(($message, $holds)),*]
+    };
+}
+
 fn field_rules(issuer: &Issuer, tbs: &TbsCertificate<'_>) -> [Rule; 10] {
     let serial = tbs.raw_serial();
     let is_negative = serial.first().is_none_or(|first| *first >= NEGATIVE);
@@ -155,43 +162,25 @@ fn field_rules(issuer: &Issuer, tbs: &TbsCertificate<'_>) -> [Rule; 10] {
     let has_signature_algorithm_of_issuer =
         AlgorithmIdentifier::from_der(issuer.key.signature_algorithm())
             .is_ok_and(|(_, algorithm)| algorithm == tbs.signature);
-    [
-        ("the version must be 3", tbs.version == X509Version::V3),
-        (
-            "the serial number must be positive and of at most 20 octets",
-            serial.len() <= SERIAL_OCTETS_MAX && !is_negative && !is_zero,
-        ),
-        (
-            "the signature algorithm must be the issuer's",
-            has_signature_algorithm_of_issuer,
-        ),
-        (
-            "the issuer field must equal the subject of the issuing CA's certificate, byte for byte",
-            tbs.issuer.as_raw() == issuer.subject,
-        ),
+    rules! {
+        "the version must be 3" => tbs.version == X509Version::V3;
+        "the serial number must be positive and of at most 20 octets" =>
+            serial.len() <= SERIAL_OCTETS_MAX && !is_negative && !is_zero;
+        "the signature algorithm must be the issuer's" => has_signature_algorithm_of_issuer;
+        "the issuer field must equal the subject of the issuing CA's certificate, byte for byte" =>
+            tbs.issuer.as_raw() == issuer.subject;
         // A guest gets the time in whole seconds, and may use it up to a second later.
-        (
-            "the validity must not begin before the time of the call",
-            begin >= now - VALIDITY_BEGIN_TOLERANCE_SECONDS,
-        ),
-        (
-            "the validity must not begin after the time of the call",
-            begin <= now,
-        ),
-        ("the validity must not end before it begins", seconds >= 0),
-        (
-            "the validity must not be longer than was requested",
-            seconds <= i64::from(issuer.rules.duration_days_max) * DAY_SECONDS,
-        ),
-        (
-            "the public key must not be the issuer's own, in any encoding",
-            has_public_key_of_its_own(issuer, tbs),
-        ),
-        (
-            "there must be no unique identifiers",
-            tbs.issuer_uid.is_none() && tbs.subject_uid.is_none(),
-        ),
-    ]
+        "the validity must not begin before the time of the call" =>
+            begin >= now - VALIDITY_BEGIN_TOLERANCE_SECONDS;
+        "the validity must not begin after the time of the call" => begin <= now;
+        "the validity must not end before it begins" => seconds >= 0;
+        "the validity must not be longer than was requested" =>
+            seconds <= i64::from(issuer.rules.duration_days_max) * DAY_SECONDS;
+        "the public key must not be the issuer's own, in any encoding" =>
+            has_public_key_of_its_own(issuer, tbs);
+        "there must be no unique identifiers" =>
+            tbs.issuer_uid.is_none() && tbs.subject_uid.is_none();
+    }
 }
 
 /// The rules for the extensions of a body, and for the subject, which the key identifiers distinguish from the issuer's.
@@ -218,46 +207,25 @@ fn extension_rules(issuer: &Issuer, tbs: &TbsCertificate<'_>) -> [Rule; 9] {
     let names_netscape_authority = value(OID_X509_EXT_CERT_TYPE).is_some_and(
         |value| matches!(value, [_, _, _, bits, ..] if bits & NETSCAPE_AUTHORITY_BITS != 0),
     );
-    [
-        (
-            "every extension must be well formed",
-            !tbs.iter_extensions().any(is_malformed),
-        ),
-        (
-            "only basic constraints, key usage, extended key usage and subject alternative name may be critical",
-            !tbs.iter_extensions().any(is_unknown_critical),
-        ),
-        (
-            "the basic constraints must be present; they may mark the certificate as a CA only if a CA was \
-                requested, and must then be critical",
-            has_requested_basic_constraints(issuer, tbs),
-        ),
-        (
-            "the authority key identifier must be the issuer's subject key identifier, or absent if the issuer has none",
-            value(OID_X509_EXT_AUTHORITY_KEY_IDENTIFIER) == authority_identifier.as_deref(),
-        ),
-        (
-            "there must be a subject key identifier",
-            own_identifier.is_some() && own_identifier == encoded_own_identifier.as_deref(),
-        ),
-        (
-            "the subject key identifier must not be the issuer's",
-            own_identifier.is_none() || own_identifier != encoded_issuer_identifier.as_deref(),
-        ),
-        (
-            "the subject must not be the issuer's, unless a CA or this common name was requested",
-            has_subject_of_its_own(issuer, tbs),
-        ),
-        (
-            "the key usage and extended key usage must not allow the key to sign certificates, revocation lists or \
-                OCSP responses, unless this was requested",
-            has_requested_signing_usages(issuer, tbs),
-        ),
-        (
-            "the Netscape certificate type must not mark the certificate as a CA, unless a CA was requested",
-            issuer.rules.may_be_authority || !names_netscape_authority,
-        ),
-    ]
+    rules! {
+        "every extension must be well formed" => !tbs.iter_extensions().any(is_malformed);
+        "only basic constraints, key usage, extended key usage and subject alternative name may be critical" =>
+            !tbs.iter_extensions().any(is_unknown_critical);
+        "the basic constraints must be present; they may mark the certificate as a CA only if a CA was \
+            requested, and must then be critical" => has_requested_basic_constraints(issuer, tbs);
+        "the authority key identifier must be the issuer's subject key identifier, or absent if the issuer has none" =>
+            value(OID_X509_EXT_AUTHORITY_KEY_IDENTIFIER) == authority_identifier.as_deref();
+        "there must be a subject key identifier" =>
+            own_identifier.is_some() && own_identifier == encoded_own_identifier.as_deref();
+        "the subject key identifier must not be the issuer's" =>
+            own_identifier.is_none() || own_identifier != encoded_issuer_identifier.as_deref();
+        "the subject must not be the issuer's, unless a CA or this common name was requested" =>
+            has_subject_of_its_own(issuer, tbs);
+        "the key usage and extended key usage must not allow the key to sign certificates, revocation lists or \
+            OCSP responses, unless this was requested" => has_requested_signing_usages(issuer, tbs);
+        "the Netscape certificate type must not mark the certificate as a CA, unless a CA was requested" =>
+            issuer.rules.may_be_authority || !names_netscape_authority;
+    }
 }
 
 /// Detects the issuer's key in any encoding, such as a compressed point or a padded integer: the number that identifies the key
