@@ -112,7 +112,7 @@ impl Settings {
             stored.filter(|stored| named.as_ref().is_none_or(|named| *named == stored.server));
         let of_session = session.as_ref();
         let of_login = of_session.map(|session| session.ca_cert.clone());
-        let lists = [
+        let (ca_cert, ca_cert_origin) = first_given([
             (arguments.ca_cert, "--ca-cert"),
             (
                 environment.path("CA_CERT").into_iter().collect(),
@@ -120,9 +120,7 @@ impl Settings {
             ),
             (of_login.unwrap_or_default(), LOGIN),
             (file.ca_cert.into_iter().collect(), SETTINGS_FILE),
-        ];
-        let given = lists.into_iter().find(|(list, _)| !list.is_empty());
-        let (ca_cert, ca_cert_origin) = given.unwrap_or_default();
+        ]);
         let of_arguments = pair((arguments.cert, arguments.key), ("--cert", "--key"))?;
         let variables = ("KEYWRIGHT_CLIENT_CERT", "KEYWRIGHT_CLIENT_KEY");
         let of_variables = (environment.path("CERT"), environment.path("KEY"));
@@ -202,6 +200,13 @@ impl Settings {
 /// Adds the option or variable that names the file.
 fn of_origin(origin: &str, cause: &CommandError) -> CommandError {
     CommandError::Other(format!("{origin}: {cause}"))
+}
+
+/// Returns the first list that is not empty, and its origin.
+fn first_given(lists: [(Vec<PathBuf>, &'static str); 4]) -> (Vec<PathBuf>, &'static str) {
+    let mut lists = lists.into_iter();
+    let given = lists.find(|(list, _)| !list.is_empty());
+    given.unwrap_or_default()
 }
 
 /// Returns both settings, or `None` if neither is set.
