@@ -64,7 +64,6 @@ mod http {
     mod access_log;
     mod bodies;
     mod clients;
-    mod mistakes;
     mod paths;
     mod responses;
     mod routing;
