@@ -101,19 +101,6 @@ async fn a_value_of_another_json_type_is_400() {
 /// The maximum number of characters in metadata as JSON text.
 const METADATA_CHARACTERS_MAX: usize = 7_000;
 
-#[tokio::test]
-async fn numbers_keep_all_digits_and_fields_their_order() {
-    let server = Server::reused().await;
-    let metadata = r#"{"z":123456789012345678901234567890,"a":[1.10,-0.0,1e2],"ä":null}"#;
-    let body = format!(r#"{{"name":"/a","type":"value","value":"v","metadata":{metadata}}}"#);
-    let request = server.authorized(Method::PUT, "/api/v1/data");
-    let response = server.send(request.body(body)).await.expect(200);
-    let shown = format!(r#""metadata":{metadata},"#);
-    response.assert_contains(&shown);
-    let read = server.get("/api/v1/data?name=/a").await.expect(200);
-    read.assert_contains(&shown);
-}
-
 /// Clients may escape characters that need no escape.
 #[tokio::test]
 async fn sizes_are_measured_without_escapes() {

@@ -40,7 +40,9 @@ const REFUSED: &str = r#"
     400 PUT /api/v1/data {"name": "/a", "type": "user", "value": {"username": "ada"}} => password
     400 PUT /api/v1/data {"name": "/a", "type": "user", "value": {"username": "ada", "password": ""}} => password
     400 PUT /api/v1/data {"name": "/a", "type": "user", "value": {"username": "ada", "password": null}} => password
+    400 PUT /api/v1/data {"name": "/a", "type": "user", "value": {"password": [5]}} => password
     400 PUT /api/v1/data {"name": "/a", "type": "user", "value": {"username": 1, "password": "p"}} => username
+    400 PUT /api/v1/data {"name": "/a", "type": "user", "value": {"username": true, "password": "p"}} => username
     400 PUT /api/v1/data {"name": "/a", "type": "user", "value": {"username": ["ada"], "password": "p"}} => username
     400 PUT /api/v1/data {"name": "/a", "type": "user", "value": {"username": {"first": "ada"}, "password": "p"}} => username
     400 PUT /api/v1/data {"name": "/a", "type": "KEY", "value": {}}
@@ -48,6 +50,7 @@ const REFUSED: &str = r#"
     400 PUT /api/v1/data {"name": "/a", "type": "KEY", "value": {"public_key": null, "private_key": ""}}
     400 PUT /api/v1/data {"name": "/a", "type": "KEY", "value": {"public_key": "\n", "private_key": "\r\n\n"}}
     400 PUT /api/v1/data {"name": "/a", "type": "KEY", "value": {"public_key": 1}}
+    400 PUT /api/v1/data {"name": "/a", "type": "KEY", "value": {"private_key": true}}
 "#;
 
 #[tokio::test]
@@ -77,15 +80,19 @@ async fn any_object_is_kept_unchanged() {
 }
 
 #[tokio::test]
-async fn numbers_and_field_order_are_kept_as_written() {
+async fn values_and_metadata_keep_all_digits_and_the_order_of_fields() {
     let server = Server::reused().await;
     let value = r#"{"z":12345678901234567890123456789,"a":1.10,"m":1E2,"b":-0}"#;
-    let body = format!(r#"{{"name":"/a","type":"json","value":{value}}}"#);
+    let metadata = r#"{"z":123456789012345678901234567890,"a":[1.10,-0.0,1e2],"ä":null}"#;
+    let fields = format!(r#""value":{value},"metadata":{metadata}"#);
+    let body = format!(r#"{{"name":"/a","type":"json",{fields}}}"#);
     let request = server.authorized(Method::PUT, "/api/v1/data").body(body);
     let response = server.send(request).await.expect(200);
-    response.assert_contains(value);
     let read = server.get("/api/v1/data?name=/a").await.expect(200);
-    read.assert_contains(value);
+    for response in [response, read] {
+        response.assert_contains(&format!(r#""value":{value}"#));
+        response.assert_contains(&format!(r#""metadata":{metadata}"#));
+    }
 }
 
 // The type user.
