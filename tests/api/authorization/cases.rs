@@ -1,18 +1,16 @@
 //! The cases of the matrix: the required permission, the initial state, and the request.
 
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::world::{
-    Fixture::{self, Authority, Json, Nested, Password, Signed},
-    SOMEONE, World,
-};
+use super::world::Fixture::{self, Authority, Json, Nested, Password, Permission, Signed, Text};
 
 /// The credential or permission that a case accesses. The case requires a permission on its name. Credentials with other names
 /// are outside its folder.
 pub(super) const RESOURCE: &str = "It";
 
 /// A request, the permission it requires, and its result.
+#[derive(Clone, Copy)]
 pub(super) struct Case {
     /// The name of the case, which is also part of its credentials' names.
     pub(super) name: &'static str,
@@ -24,7 +22,8 @@ pub(super) struct Case {
     pub(super) fixtures: &'static [(&'static str, Fixture)],
     /// The preparation of each permitted request.
     pub(super) before: Before,
-    pub(super) request: fn(&World) -> Request,
+    /// The method, the target and the body of the request. `World::request` replaces the texts in braces.
+    pub(super) request: &'static str,
     /// The response status for a permitted caller.
     pub(super) status: u16,
     /// The result for a caller without permission.
@@ -80,494 +79,315 @@ impl Case {
     }
 }
 
-const READ: Option<&str> = Some("read");
-const WRITE: Option<&str> = Some("write");
-const DELETE: Option<&str> = Some("delete");
-
 /// Default values for the fields of a case.
 const USUAL: Case = Case {
     name: "",
-    needs: READ,
+    needs: Some("read"),
     given: &[],
-    fixtures: &[(RESOURCE, Fixture::Text)],
+    fixtures: &[(RESOURCE, Text)],
     before: Before::Nothing,
-    request: |_| get("/version"),
+    request: "",
     status: 200,
     refusal: Refusal::NotFound,
 };
 
+/// Default values for cases that need permission to write.
+const WRITE: Case = Case {
+    needs: Some("write"),
+    refusal: Refusal::Forbidden,
+    ..USUAL
+};
+
 /// Returns cases for every endpoint and each permission that it needs.
 pub(super) fn all() -> Vec<Case> {
-    [
-        reads(),
-        searches(),
-        writes(),
-        authorities(),
-        bulk(),
-        certificates(),
-        permissions(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    let mut all = of_any_type();
+    all.extend(of_authorities());
+    all.extend(of_certificates());
+    all.extend(of_permissions());
+    all
 }
 
-fn get(target: impl Into<String>) -> Request {
-    send(Method::GET, target, Value::Null)
-}
-
-fn send(method: Method, target: impl Into<String>, body: Value) -> Request {
-    Request {
-        method,
-        target: target.into(),
-        body,
-    }
-}
-
-const DATA: &str = "/api/v1/data";
-
-// Requests about credentials of any type.
-
-fn reads() -> Vec<Case> {
-    let read = |name, request| Case {
+/// Returns a case for each row of each group. A row has the name and the request. The group has the other fields.
+fn cases(groups: &[(Case, &'static str)]) -> Vec<Case> {
+    let rows = groups.iter().flat_map(|(group, rows)| {
+        let rows = rows.trim().lines().map(str::trim);
+        rows.map(move |row| (group, row.split_once(": ").unwrap()))
+    });
+    let cases = rows.map(|(group, (name, request))| Case {
         name,
         request,
-        ..USUAL
-    };
-    let open = |name, request| Case {
-        needs: None,
-        ..read(name, request)
-    };
-    vec![
-        read("get-by-name", |world| get(data(world, ""))),
-        read("get-current", |world| get(data(world, "&current=true"))),
-        read("get-versions", |world| get(data(world, "&versions=1"))),
-        read("get-by-id", |world| {
-            get(format!("/api/v1/data/{}", world.version_id(RESOURCE)))
-        }),
-        Case {
-            given: &[("first", "read")],
-            fixtures: &[("first", Json), (RESOURCE, Json)],
-            ..read("interpolate", |world| {
-                let reference = |name| json!({"credentials": {"credhub-ref": world.name(name)}});
-                let body = json!({"VCAP": [reference("first"), reference(RESOURCE)]});
-                send(Method::POST, "/api/v1/interpolate", body)
-            })
-        },
-        open("key-usage", |_| get("/api/v1/key-usage")),
-        open("types", |_| get("/api/v1/types")),
-        open("version", |_| get("/version")),
-    ]
+        ..*group
+    });
+    cases.collect()
 }
 
-fn searches() -> Vec<Case> {
-    let search = |name, request| Case {
-        name,
-        refusal: Refusal::Hidden,
-        request,
-        ..USUAL
-    };
-    let of_certificates = |name, request| Case {
-        fixtures: &[(RESOURCE, Authority)],
-        ..search(name, request)
-    };
-    vec![
-        search("find-by-path", |world| {
-            get(format!("{DATA}?path={}", world.folder()))
-        }),
-        search("find-by-name-like", |world| {
-            let folder = world.folder().to_uppercase();
-            get(format!("{DATA}?name-like={folder}"))
-        }),
-        of_certificates("find-expiring", |world| {
-            let folder = world.folder();
-            get(format!("{DATA}?path={folder}&expires-within-days=3650"))
-        }),
-        of_certificates("find-effective", |world| {
-            let query = "expires-within-days=3650&effective=true";
-            get(format!("{DATA}?path={}&{query}", world.folder()))
-        }),
-        of_certificates("certificates", |_| get("/api/v1/certificates")),
-        of_certificates("certificates-of-all-types", |_| {
-            get("/api/v1/certificates?all_types=true")
-        }),
-    ]
-}
-
-fn writes() -> Vec<Case> {
-    let write = |name, request| Case {
-        name,
-        needs: WRITE,
+fn of_any_type() -> Vec<Case> {
+    let write = Case {
         fixtures: &[(RESOURCE, Password)],
-        refusal: Refusal::Forbidden,
-        request,
+        ..WRITE
+    };
+    let searches = Case {
+        refusal: Refusal::Hidden,
         ..USUAL
     };
-    vec![
-        write("set", |world| set(world, "password", "p")),
-        Case {
-            fixtures: &[],
-            before: Before::Deleted,
-            ..write("set-new", |world| set(world, "value", "v"))
-        },
-        Case {
-            fixtures: &[],
-            before: Before::Deleted,
-            ..write("generate-new", |world| generate(world, "converge"))
-        },
-        write("converge", |world| generate(world, "converge")),
-        write("no-overwrite", |world| generate(world, "no-overwrite")),
-        write("overwrite", |world| generate(world, "overwrite")),
-        write("regenerate", |world| {
-            let body = json!({"name": world.name(RESOURCE)});
-            send(Method::POST, "/api/v1/regenerate", body)
-        }),
-        write("regenerate-through-data", |world| {
-            let body = json!({"name": world.name(RESOURCE), "regenerate": true});
-            send(Method::POST, DATA, body)
-        }),
-        Case {
-            name: "delete",
-            needs: DELETE,
-            before: Before::Recreated,
-            status: 204,
-            request: |world| send(Method::DELETE, data(world, ""), Value::Null),
-            ..USUAL
-        },
-    ]
+    let groups = [
+        (USUAL, READS),
+        (
+            Case {
+                given: &[("first", "read")],
+                fixtures: &[("first", Json), (RESOURCE, Json)],
+                ..USUAL
+            },
+            r#"interpolate: POST /api/v1/interpolate {"VCAP": [{"credentials": {"credhub-ref": "{first}"}}, {"credentials": {"credhub-ref": "{It}"}}]}"#,
+        ),
+        (
+            Case {
+                needs: None,
+                ..USUAL
+            },
+            OPEN,
+        ),
+        (searches, SEARCHES),
+        (
+            Case {
+                fixtures: &[(RESOURCE, Authority)],
+                ..searches
+            },
+            SEARCHES_FOR_CERTIFICATES,
+        ),
+        (write, WRITES),
+        (
+            Case {
+                fixtures: &[],
+                before: Before::Deleted,
+                ..write
+            },
+            NEW,
+        ),
+        (
+            Case {
+                needs: Some("delete"),
+                before: Before::Recreated,
+                status: 204,
+                ..USUAL
+            },
+            "delete: DELETE /api/v1/data?name={It}",
+        ),
+    ];
+    cases(&groups)
 }
 
-fn data(world: &World, query: &str) -> String {
-    format!("{DATA}?name={}{query}", world.name(RESOURCE))
-}
+const READS: &str = "
+    get-by-name: GET /api/v1/data?name={It}
+    get-current: GET /api/v1/data?name={It}&current=true
+    get-versions: GET /api/v1/data?name={It}&versions=1
+    get-by-id: GET /api/v1/data/{version of It}
+";
 
-fn set(world: &World, credential_type: &str, value: &str) -> Request {
-    let body = json!({"name": world.name(RESOURCE), "type": credential_type, "value": value});
-    send(Method::PUT, DATA, body)
-}
+const OPEN: &str = "
+    key-usage: GET /api/v1/key-usage
+    types: GET /api/v1/types
+    version: GET /version
+";
 
-fn generate(world: &World, mode: &str) -> Request {
-    let body = json!({"name": world.name(RESOURCE), "type": "password", "mode": mode});
-    send(Method::POST, DATA, body)
-}
+const SEARCHES: &str = "
+    find-by-path: GET /api/v1/data?path={folder}
+    find-by-name-like: GET /api/v1/data?name-like={FOLDER}
+";
 
-// Requests about certificates and their CAs.
+const SEARCHES_FOR_CERTIFICATES: &str = "
+    find-expiring: GET /api/v1/data?path={folder}&expires-within-days=3650
+    find-effective: GET /api/v1/data?path={folder}&expires-within-days=3650&effective=true
+    certificates: GET /api/v1/certificates
+    certificates-of-all-types: GET /api/v1/certificates?all_types=true
+";
+
+const WRITES: &str = r#"
+    set: PUT /api/v1/data {"name": "{It}", "type": "password", "value": "p"}
+    converge: POST /api/v1/data {"name": "{It}", "type": "password", "mode": "converge"}
+    no-overwrite: POST /api/v1/data {"name": "{It}", "type": "password", "mode": "no-overwrite"}
+    overwrite: POST /api/v1/data {"name": "{It}", "type": "password", "mode": "overwrite"}
+    regenerate: POST /api/v1/regenerate {"name": "{It}"}
+    regenerate-through-data: POST /api/v1/data {"name": "{It}", "regenerate": true}
+"#;
+
+const NEW: &str = r#"
+    set-new: PUT /api/v1/data {"name": "{It}", "type": "value", "value": "v"}
+    generate-new: POST /api/v1/data {"name": "{It}", "type": "password", "mode": "converge"}
+"#;
 
 /// Returns cases that name a CA, or whose certificate a CA has signed.
-fn authorities() -> Vec<Case> {
+fn of_authorities() -> Vec<Case> {
     let write = Case {
-        needs: WRITE,
         given: &[("ca", "read")],
         fixtures: &[("ca", Authority), (RESOURCE, Signed("ca"))],
-        refusal: Refusal::Forbidden,
-        ..USUAL
+        ..WRITE
     };
     let read = Case {
         given: &[("leaf", "write")],
         fixtures: &[(RESOURCE, Authority), ("leaf", Signed(RESOURCE))],
-        refusal: Refusal::AuthorityNotFound,
         ..USUAL
     };
-    vec![
-        Case {
-            name: "sign",
-            request: |world| sign(world, RESOURCE, "ca"),
-            ..write
-        },
-        Case {
-            name: "sign-with",
-            request: |world| sign(world, "leaf", RESOURCE),
-            ..read
-        },
-        Case {
-            name: "set-signed",
-            request: |world| set_signed(world, RESOURCE, "ca"),
-            ..write
-        },
-        Case {
-            name: "set-signed-by",
-            request: |world| set_signed(world, "leaf", RESOURCE),
-            ..read
-        },
-        Case {
-            name: "regenerate-signed-by",
-            refusal: Refusal::NotFound,
-            request: |world| {
-                let body = json!({"name": world.name("leaf")});
-                send(Method::POST, "/api/v1/regenerate", body)
-            },
-            ..read
-        },
-        Case {
-            name: "regenerate-signed-by-through-data",
-            refusal: Refusal::NotFound,
-            request: |world| {
-                let body = json!({"name": world.name("leaf"), "regenerate": true});
-                send(Method::POST, DATA, body)
-            },
-            ..read
-        },
-        Case {
-            name: "add-version-signed-by",
-            request: |world| {
-                let certificate = world.field("leaf", "certificate");
-                let value = json!({"certificate": certificate, "ca_name": world.name(RESOURCE)});
-                let target = certificate_path(world, "leaf", "versions");
-                send(Method::POST, target, json!({"value": value}))
-            },
-            ..read
-        },
-    ]
-}
-
-fn bulk() -> Vec<Case> {
-    let case = |name, needs, refusal| Case {
-        name,
-        needs,
-        refusal,
+    let by_intermediate = Case {
+        given: &[("ca", "read"), (RESOURCE, "write"), ("leaf", "write")],
+        fixtures: &[
+            ("ca", Authority),
+            (RESOURCE, Nested("ca")),
+            ("leaf", Signed(RESOURCE)),
+        ],
         ..USUAL
     };
-    vec![
-        Case {
-            given: &[("leaf", "write")],
-            fixtures: &[(RESOURCE, Authority), ("leaf", Signed(RESOURCE))],
-            request: |world| bulk_regenerate(world, RESOURCE),
-            ..case("bulk-regenerate-ca", READ, Refusal::NotFound)
-        },
-        Case {
-            given: &[("ca", "read"), (RESOURCE, "write"), ("leaf", "write")],
-            fixtures: &[
-                ("ca", Authority),
-                (RESOURCE, Nested("ca")),
-                ("leaf", Signed(RESOURCE)),
-            ],
-            request: |world| bulk_regenerate(world, "ca"),
-            ..case("bulk-regenerate-read-intermediate", READ, Refusal::NotFound)
-        },
-        Case {
-            given: &[("ca", "read"), (RESOURCE, "read"), ("leaf", "write")],
-            fixtures: &[
-                ("ca", Authority),
-                (RESOURCE, Nested("ca")),
-                ("leaf", Signed(RESOURCE)),
-            ],
-            request: |world| bulk_regenerate(world, "ca"),
-            ..case(
-                "bulk-regenerate-write-intermediate",
-                WRITE,
-                Refusal::Forbidden,
-            )
-        },
-        Case {
-            given: &[("ca", "read"), ("leaf", "write")],
-            fixtures: &[
-                ("ca", Authority),
-                ("leaf", Signed("ca")),
-                (RESOURCE, Signed("ca")),
-            ],
-            request: |world| bulk_regenerate(world, "ca"),
-            ..case("bulk-regenerate-write-leaf", WRITE, Refusal::Forbidden)
-        },
-    ]
-}
-
-fn certificates() -> Vec<Case> {
-    let case = |name, needs, refusal, request| Case {
-        name,
-        needs,
-        refusal,
-        request,
-        fixtures: &[("ca", Authority), (RESOURCE, Signed("ca"))],
-        ..USUAL
-    };
-    vec![
-        case("certificate", READ, Refusal::NotFound, |world| {
-            get(format!(
-                "/api/v1/certificates?name={}",
-                world.name(RESOURCE)
-            ))
-        }),
-        case("certificate-versions", READ, Refusal::NotFound, |world| {
-            get(certificate_path(world, RESOURCE, "versions"))
-        }),
-        // Here, no caller has read permission on the CA.
-        case(
-            "certificate-regenerate",
-            WRITE,
-            Refusal::Forbidden,
-            |world| {
-                let target = certificate_path(world, RESOURCE, "regenerate");
-                send(Method::POST, target, json!({}))
+    let groups = [
+        (write, SIGNED),
+        (
+            Case {
+                refusal: Refusal::AuthorityNotFound,
+                ..read
             },
+            SIGNED_BY,
         ),
-        case(
-            "certificate-transitional",
-            WRITE,
-            Refusal::Forbidden,
-            |world| {
-                let target = certificate_path(world, RESOURCE, "update_transitional_version");
-                send(Method::PUT, target, json!({"version": null}))
+        (read, REGENERATED),
+        (
+            by_intermediate,
+            r#"bulk-regenerate-read-intermediate: POST /api/v1/bulk-regenerate {"signed_by": "{ca}"}"#,
+        ),
+        (
+            Case {
+                given: &[("ca", "read"), (RESOURCE, "read"), ("leaf", "write")],
+                fixtures: by_intermediate.fixtures,
+                ..WRITE
             },
+            r#"bulk-regenerate-write-intermediate: POST /api/v1/bulk-regenerate {"signed_by": "{ca}"}"#,
         ),
-        case(
-            "certificate-add-version",
-            WRITE,
-            Refusal::Forbidden,
-            |world| {
-                let value = json!({"certificate": world.field(RESOURCE, "certificate")});
-                let target = certificate_path(world, RESOURCE, "versions");
-                send(Method::POST, target, json!({"value": value}))
+        (
+            Case {
+                given: &[("ca", "read"), ("leaf", "write")],
+                fixtures: &[
+                    ("ca", Authority),
+                    ("leaf", Signed("ca")),
+                    (RESOURCE, Signed("ca")),
+                ],
+                ..WRITE
             },
+            r#"bulk-regenerate-write-leaf: POST /api/v1/bulk-regenerate {"signed_by": "{ca}"}"#,
         ),
-        Case {
-            before: Before::Regenerated,
-            fixtures: &[(RESOURCE, Authority)],
-            ..case(
-                "certificate-delete-version",
-                DELETE,
-                Refusal::NotFound,
-                |world| {
-                    let version = format!("versions/{}", world.version_id(RESOURCE));
-                    let target = certificate_path(world, RESOURCE, &version);
-                    send(Method::DELETE, target, Value::Null)
-                },
-            )
-        },
-    ]
+    ];
+    cases(&groups)
 }
 
-fn certificate_path(world: &World, name: &str, what: &str) -> String {
-    format!("/api/v1/certificates/{}/{what}", world.certificate_id(name))
+const SIGNED: &str = r#"
+    sign: POST /api/v1/data {"name": "{It}", "type": "certificate", "mode": "overwrite", "parameters": {"common_name": "changed", "key_type": "ecdsa-p256", "ca": "{ca}"}}
+    set-signed: PUT /api/v1/data {"name": "{It}", "type": "certificate", "value": {"certificate": {certificate of It}, "ca_name": "{ca}"}}
+"#;
+
+const SIGNED_BY: &str = r#"
+    sign-with: POST /api/v1/data {"name": "{leaf}", "type": "certificate", "mode": "overwrite", "parameters": {"common_name": "changed", "key_type": "ecdsa-p256", "ca": "{It}"}}
+    set-signed-by: PUT /api/v1/data {"name": "{leaf}", "type": "certificate", "value": {"certificate": {certificate of leaf}, "ca_name": "{It}"}}
+    add-version-signed-by: POST /api/v1/certificates/{id of leaf}/versions {"value": {"certificate": {certificate of leaf}, "ca_name": "{It}"}}
+"#;
+
+const REGENERATED: &str = r#"
+    regenerate-signed-by: POST /api/v1/regenerate {"name": "{leaf}"}
+    regenerate-signed-by-through-data: POST /api/v1/data {"name": "{leaf}", "regenerate": true}
+    bulk-regenerate-ca: POST /api/v1/bulk-regenerate {"signed_by": "{It}"}
+"#;
+
+/// In these cases, no caller has read permission on the CA.
+fn of_certificates() -> Vec<Case> {
+    let fixtures = &[("ca", Authority), (RESOURCE, Signed("ca"))];
+    let groups = [
+        (
+            Case { fixtures, ..USUAL },
+            "certificate: GET /api/v1/certificates?name={It}
+             certificate-versions: GET /api/v1/certificates/{id of It}/versions",
+        ),
+        (Case { fixtures, ..WRITE }, CERTIFICATE_WRITES),
+        (
+            Case {
+                needs: Some("delete"),
+                before: Before::Regenerated,
+                fixtures: &[(RESOURCE, Authority)],
+                ..USUAL
+            },
+            "certificate-delete-version: DELETE /api/v1/certificates/{id of It}/versions/{version of It}",
+        ),
+    ];
+    cases(&groups)
 }
 
-/// Generates a certificate signed by the CA.
-fn sign(world: &World, name: &str, authority: &str) -> Request {
-    let parameters = json!({
-        "common_name": "changed", "key_type": keywright_harness::QUICK_KEY, "ca": world.name(authority),
-    });
-    let body = json!({
-        "name": world.name(name), "type": "certificate", "mode": "overwrite", "parameters": parameters,
-    });
-    send(Method::POST, DATA, body)
-}
-
-/// Sets a certificate that the CA has signed.
-fn set_signed(world: &World, name: &str, authority: &str) -> Request {
-    let value = json!({
-        "certificate": world.field(name, "certificate"), "ca_name": world.name(authority),
-    });
-    let body = json!({"name": world.name(name), "type": "certificate", "value": value});
-    send(Method::PUT, DATA, body)
-}
-
-fn bulk_regenerate(world: &World, authority: &str) -> Request {
-    let body = json!({"signed_by": world.name(authority)});
-    send(Method::POST, "/api/v1/bulk-regenerate", body)
-}
+const CERTIFICATE_WRITES: &str = r#"
+    certificate-regenerate: POST /api/v1/certificates/{id of It}/regenerate {}
+    certificate-transitional: PUT /api/v1/certificates/{id of It}/update_transitional_version {"version": null}
+    certificate-add-version: POST /api/v1/certificates/{id of It}/versions {"value": {"certificate": {certificate of It}}}
+"#;
 
 /// Returns cases about another actor's permission on the credential's name.
-fn permissions() -> Vec<Case> {
-    let case = |name, needs, request| Case {
-        name,
-        needs: Some(needs),
-        fixtures: &[(RESOURCE, Fixture::Permission)],
+fn of_permissions() -> Vec<Case> {
+    let read = Case {
+        needs: Some("read_acl"),
+        fixtures: &[(RESOURCE, Permission)],
         refusal: Refusal::PermissionNotFound,
-        request,
         ..USUAL
     };
-    vec![
-        case("permission", "read_acl", |world| {
-            get(format!(
-                "{V2}?path={}&actor={SOMEONE}",
-                world.name(RESOURCE)
-            ))
-        }),
-        case("permission-by-id", "read_acl", |world| {
-            get(permission_path(world))
-        }),
-        Case {
-            refusal: Refusal::PermissionsNotReadable,
-            ..case("permission-explain", "read_acl", |world| {
-                let query = format!("actor={SOMEONE}&operation=read");
-                get(format!(
-                    "{V2}/explain?path={}&{query}",
-                    world.name(RESOURCE)
-                ))
-            })
-        },
-        Case {
-            status: 201,
-            refusal: Refusal::PermissionNotAddable,
-            ..case("permission-add", "write_acl", |world| {
-                send(
-                    Method::POST,
-                    V2,
-                    permission_body(world, &world.fresh_actor()),
-                )
-            })
-        },
-        case("permission-replace", "write_acl", |world| {
-            send(
-                Method::PUT,
-                permission_path(world),
-                permission_body(world, SOMEONE),
-            )
-        }),
-        case("permission-amend", "write_acl", |world| {
-            send(
-                Method::PATCH,
-                permission_path(world),
-                json!({"operations": ["write"]}),
-            )
-        }),
-        Case {
-            before: Before::Recreated,
-            ..case("permission-delete", "write_acl", |world| {
-                send(Method::DELETE, permission_path(world), Value::Null)
-            })
-        },
-        Case {
-            fixtures: &[(RESOURCE, Fixture::Text)],
-            refusal: Refusal::NotFound,
-            ..case("permissions-of-credential", "read_acl", |world| {
-                get(format!("{V1}?credential_name={}", world.name(RESOURCE)))
-            })
-        },
-        Case {
-            status: 201,
-            refusal: Refusal::PermissionNotAddable,
-            ..case("permission-add-to-credential", "write_acl", |world| {
-                let permissions = [permission_body(world, &world.fresh_actor())];
-                let body =
-                    json!({"credential_name": world.name(RESOURCE), "permissions": permissions});
-                send(Method::POST, V1, body)
-            })
-        },
-        Case {
-            before: Before::Recreated,
-            status: 204,
-            ..case(
-                "permission-delete-of-credential",
-                "write_acl",
-                delete_of_credential,
-            )
-        },
-    ]
+    let write = Case {
+        needs: Some("write_acl"),
+        ..read
+    };
+    let delete = Case {
+        before: Before::Recreated,
+        ..write
+    };
+    let groups = [
+        (
+            read,
+            "permission: GET /api/v2/permissions?path={It}&actor={someone}
+             permission-by-id: GET /api/v2/permissions/{version of It}",
+        ),
+        (
+            Case {
+                refusal: Refusal::PermissionsNotReadable,
+                ..read
+            },
+            "permission-explain: GET /api/v2/permissions/explain?path={It}&actor={someone}&operation=read",
+        ),
+        (
+            Case {
+                fixtures: &[(RESOURCE, Text)],
+                refusal: Refusal::NotFound,
+                ..read
+            },
+            "permissions-of-credential: GET /api/v1/permissions?credential_name={It}",
+        ),
+        (
+            Case {
+                status: 201,
+                refusal: Refusal::PermissionNotAddable,
+                ..write
+            },
+            PERMISSION_ADDITIONS,
+        ),
+        (write, PERMISSION_CHANGES),
+        (
+            delete,
+            "permission-delete: DELETE /api/v2/permissions/{version of It}",
+        ),
+        (
+            Case {
+                status: 204,
+                ..delete
+            },
+            "permission-delete-of-credential: DELETE /api/v1/permissions?credential_name={It}&actor={someone}",
+        ),
+    ];
+    cases(&groups)
 }
 
-fn delete_of_credential(world: &World) -> Request {
-    let query = format!("credential_name={}&actor={SOMEONE}", world.name(RESOURCE));
-    send(Method::DELETE, format!("{V1}?{query}"), Value::Null)
-}
+const PERMISSION_ADDITIONS: &str = r#"
+    permission-add: POST /api/v2/permissions {"path": "{It}", "actor": "{new actor}", "operations": ["read"]}
+    permission-add-to-credential: POST /api/v1/permissions {"credential_name": "{It}", "permissions": [{"path": "{It}", "actor": "{new actor}", "operations": ["read"]}]}
+"#;
 
-fn permission_path(world: &World) -> String {
-    format!("{V2}/{}", world.version_id(RESOURCE))
-}
-
-fn permission_body(world: &World, actor: &str) -> Value {
-    json!({"path": world.name(RESOURCE), "actor": actor, "operations": ["read"]})
-}
-
-const V1: &str = "/api/v1/permissions";
-
-const V2: &str = "/api/v2/permissions";
+const PERMISSION_CHANGES: &str = r#"
+    permission-replace: PUT /api/v2/permissions/{version of It} {"path": "{It}", "actor": "{someone}", "operations": ["read"]}
+    permission-amend: PATCH /api/v2/permissions/{version of It} {"operations": ["write"]}
+"#;

@@ -245,7 +245,7 @@ impl Matrix {
         let before = world.all_versions(&self.server).await;
         for (grant, callers) in &refused {
             for caller in *callers {
-                let response = send(caller, (case.request)(&world)).await;
+                let response = send(caller, world.request(case)).await;
                 self.assert_refused(case, &world, &response, &reported(case, grant, caller));
             }
         }
@@ -258,7 +258,7 @@ impl Matrix {
         for (grant, callers) in &allowed {
             for caller in *callers {
                 world.prepare(&self.server, case).await;
-                let response = send(caller, (case.request)(&world)).await;
+                let response = send(caller, world.request(case)).await;
                 let what = reported(case, grant, caller);
                 assert_eq!(response.status, case.status, "{what}: {response:?}");
                 if case.refusal == Refusal::Hidden {
@@ -365,8 +365,8 @@ async fn absent_and_forbidden_credentials_get_the_same_response() {
         let absent = World::absent(case, &present);
         for caller in &callers {
             let what = format!("{} by {}", case.name, caller.actor());
-            let when_present = bytes(&send(caller, (case.request)(&present)).await, &present);
-            let when_absent = send(caller, (case.request)(&absent)).await;
+            let when_present = bytes(&send(caller, present.request(case)).await, &present);
+            let when_absent = send(caller, absent.request(case)).await;
             if discloses_unknown_ids(case) {
                 assert_eq!(when_present.0, 403, "{what}");
                 assert_eq!(when_absent.status, 404, "{what}");
@@ -378,8 +378,8 @@ async fn absent_and_forbidden_credentials_get_the_same_response() {
         // A permitted caller gets the same response for an absent resource.
         let discloses_absence = case.refusal != Refusal::Forbidden && !needs_no_resource(case);
         if discloses_absence {
-            let when_present = send(&callers[0], (case.request)(&present)).await;
-            let when_absent = send(&developer, (case.request)(&absent)).await;
+            let when_present = send(&callers[0], present.request(case)).await;
+            let when_absent = send(&developer, absent.request(case)).await;
             let when_present = bytes(&when_present, &present);
             assert_eq!(bytes(&when_absent, &absent), when_present, "{}", case.name);
         }

@@ -5,7 +5,7 @@ use std::{cell::Cell, collections::BTreeMap};
 use keywright_harness::Server;
 use serde_json::{Value, json};
 
-use super::cases::{Before, Case, RESOURCE};
+use super::cases::{Before, Case, RESOURCE, Request};
 
 /// A credential of a case.
 #[derive(Clone, Copy, Debug)]
@@ -109,34 +109,43 @@ impl World {
         all
     }
 
-    /// Returns an actor without permissions so far.
-    pub(super) fn fresh_actor(&self) -> String {
-        self.actors.set(self.actors.get() + 1);
-        format!("{SOMEONE}-{}", self.actors.get())
+    /// Returns the request of a case. It replaces `{NAME}` by the name of a credential, `{version of NAME}`, `{id of NAME}` and
+    /// `{certificate of NAME}` by its ids and its certificate, and `{folder}` by the path above [`RESOURCE`].
+    pub(super) fn request(&self, case: &Case) -> Request {
+        let folder = self.name(RESOURCE).rsplit_once('/').unwrap().0;
+        let request = case.request.replace("{folder}", folder);
+        let request = request.replace("{FOLDER}", &folder.to_uppercase());
+        let mut request = request.replace("{someone}", SOMEONE);
+        if request.contains("{new actor}") {
+            self.actors.set(self.actors.get() + 1);
+            let actor = format!("{SOMEONE}-{}", self.actors.get());
+            request = request.replace("{new actor}", &actor);
+        }
+        for (name, path) in &self.names {
+            request = request.replace(&format!("{{{name}}}"), path);
+        }
+        for (name, id) in &self.certificate_ids {
+            request = request.replace(&format!("{{id of {name}}}"), id);
+        }
+        for (name, version) in &self.versions {
+            let id = version["id"].as_str().unwrap();
+            request = request.replace(&format!("{{version of {name}}}"), id);
+            let certificate = version["value"]["certificate"].to_string();
+            let place = format!("{{certificate of {name}}}");
+            request = request.replace(&place, &certificate);
+        }
+        let mut parts = request.splitn(3, ' ');
+        let mut part = || parts.next().unwrap_or("null").to_owned();
+        Request {
+            method: part().parse().unwrap(),
+            target: part(),
+            body: serde_json::from_str(&part()).unwrap(),
+        }
     }
 
     /// Returns the name of a credential.
     pub(super) fn name(&self, name: &str) -> &str {
         &self.names[name]
-    }
-
-    /// Returns the path above [`RESOURCE`].
-    pub(super) fn folder(&self) -> &str {
-        self.name(RESOURCE).rsplit_once('/').unwrap().0
-    }
-
-    /// Returns the id of a credential's version.
-    pub(super) fn version_id(&self, name: &str) -> &str {
-        self.versions[name]["id"].as_str().unwrap()
-    }
-
-    /// Returns a field of a credential's value.
-    pub(super) fn field(&self, name: &str, field: &str) -> &Value {
-        &self.versions[name]["value"][field]
-    }
-
-    pub(super) fn certificate_id(&self, name: &str) -> &str {
-        &self.certificate_ids[name]
     }
 
     async fn create(&mut self, server: &Server, name: &'static str, fixture: Fixture) {
