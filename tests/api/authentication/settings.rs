@@ -8,7 +8,7 @@ use keywright_harness::{
     mint::{Mint, expect_refused, present, seconds_since_epoch, sign, signing_key},
 };
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
 use super::{Signer, StubProvider};
@@ -69,75 +69,44 @@ async fn other_scopes_can_be_required_and_the_challenge_names_them() {
     present(&server, server.token()).await.expect(200);
 }
 
+/// Settings for grant types, claims of a token, and whether it is accepted.
+const GRANT_TYPES: &str = r#"
+     | {"grant_type": "authorization_code"} | refused
+     | {"grant_type": "*"} | refused
+    of_users = ["*"] | {"grant_type": "client_credentials"} | accepted
+    of_users = ["*"] | {"grant_type": "authorization_code"} | refused
+    of_users = ["*"] | {"grant_type": "", "user_id": "u"} | accepted
+    of_users = ["password", "authorization_code"] | {"grant_type": "authorization_code", "user_id": "u"} | accepted
+    of_users = ["password", "authorization_code"] | {"grant_type": "authorization_code", "user_id": null} | refused
+    when_absent = "client" | {"grant_type": null} | accepted
+    when_absent = "user" | {"grant_type": null} | refused
+    when_absent = "user" | {"grant_type": null, "user_id": "u"} | accepted
+    when_absent = "user" | {"grant_type": ["password"], "user_id": "u"} | refused
+    of_clients = ["*"] | {"grant_type": "anything"} | accepted
+    of_clients = ["*"] | {"grant_type": "password"} | refused
+    of_clients = ["*"] | {"grant_type": null} | refused
+    claim = "idtyp" | {"idtyp": "client_credentials", "grant_type": "x"} | accepted
+    claim = "idtyp" | {} | refused
+"#;
+
 #[tokio::test]
 async fn configured_grant_types_distinguish_clients_from_users() {
-    let code = "authorization_code";
-    for (settings, cases) in [
-        (
-            "",
-            vec![
-                (json!({"grant_type": code}), false),
-                (json!({"grant_type": "*"}), false),
-            ],
-        ),
-        (
-            r#"of_users = ["*"]"#,
-            vec![
-                (json!({"grant_type": "client_credentials"}), true),
-                (json!({"grant_type": code}), false),
-                (json!({"grant_type": "", "user_id": "u"}), true),
-            ],
-        ),
-        (
-            r#"of_users = ["password", "authorization_code"]"#,
-            vec![
-                (json!({"grant_type": code, "user_id": "u"}), true),
-                (json!({"grant_type": code, "user_id": null}), false),
-            ],
-        ),
-        (
-            r#"when_absent = "client""#,
-            vec![(json!({"grant_type": null}), true)],
-        ),
-        (
-            r#"when_absent = "user""#,
-            vec![
-                (json!({"grant_type": null}), false),
-                (json!({"grant_type": null, "user_id": "u"}), true),
-                (json!({"grant_type": ["password"], "user_id": "u"}), false),
-            ],
-        ),
-        (
-            r#"of_clients = ["*"]"#,
-            vec![
-                (json!({"grant_type": "anything"}), true),
-                (json!({"grant_type": "password"}), false),
-                (json!({"grant_type": null}), false),
-            ],
-        ),
-        (
-            r#"claim = "idtyp""#,
-            vec![
-                (
-                    json!({"idtyp": "client_credentials", "grant_type": "x"}),
-                    true,
-                ),
-                (json!({}), false),
-            ],
-        ),
-    ] {
+    let rows = GRANT_TYPES.trim_matches('\n').lines().map(str::trim_start);
+    let rows: Vec<Vec<&str>> = rows.map(|row| row.split("| ").collect()).collect();
+    for rows in rows.chunk_by(|one, other| one[0] == other[0]) {
+        let settings = rows[0][0];
         let server = server_with(&format!("[authentication.claims.grant_type]\n{settings}")).await;
         let mint = Mint::of(&server).await;
-        for (claims, is_accepted) in cases {
-            let mut token_claims = mint.claims();
-            let fields = token_claims.as_object_mut().unwrap();
-            fields.extend(claims.as_object().unwrap().clone());
+        for row in rows {
+            let mut claims = mint.claims();
+            let fields = claims.as_object_mut().unwrap();
+            fields.extend(serde_json::from_str::<Map<_, _>>(row[1]).unwrap());
             fields.retain(|_, value| !value.is_null());
-            let token = mint.token(&token_claims);
-            if is_accepted {
+            let token = mint.token(&claims);
+            if row[2] == "accepted" {
                 present(&server, &token).await.expect(200);
             } else {
-                expect_refused(&server, &token, "invalid_token", settings).await;
+                expect_refused(&server, &token, "invalid_token", &row.concat()).await;
             }
         }
     }
@@ -393,31 +362,19 @@ async fn a_configured_key_verifies_tokens_without_a_provider() {
     let rsa = fs::read_to_string(key_file("token-signing-key.pem")).unwrap();
     let p256 = private_key(&["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"]);
     let ec_key = EncodingKey::from_ec_pem(p256.as_bytes()).unwrap();
-    for (public_key, key, algorithm, other_algorithm) in [
-        (
-            public(&rsa, &["pkey", "-pubout"]),
-            signing_key(),
-            Algorithm::RS256,
-            "ES256",
-        ),
-        (
-            public(&rsa, &["rsa", "-RSAPublicKey_out"]),
-            signing_key(),
-            Algorithm::RS256,
-            "ES256",
-        ),
-        (
-            public(&p256, &["pkey", "-pubout"]),
-            ec_key,
-            Algorithm::ES256,
-            "RS256",
-        ),
+    let rsa_key = signing_key();
+    let (rs256, es256) = ((Algorithm::RS256, "ES256"), (Algorithm::ES256, "RS256"));
+    for (private_key, form, key, (algorithm, other_algorithm)) in [
+        (&rsa, &["pkey", "-pubout"], &rsa_key, rs256),
+        (&rsa, &["rsa", "-RSAPublicKey_out"], &rsa_key, rs256),
+        (&p256, &["pkey", "-pubout"], &ec_key, es256),
     ] {
+        let public_key = public(private_key, form);
         let directory = TempDir::new().unwrap();
         fs::write(directory.path().join("key.pem"), public_key).unwrap();
         let server = Server::start_in(directory, &options("key.pem")).await;
         let name = format!("{algorithm:?}");
-        let token = |header: Value, issuer: &str| sign(&header, &claims(issuer), algorithm, &key);
+        let token = |header: Value, issuer: &str| sign(&header, &claims(issuer), algorithm, key);
         for header in [json!({"alg": name}), json!({"alg": name, "kid": "any"})] {
             present(&server, &token(header, ISSUER)).await.expect(200);
         }

@@ -7,168 +7,68 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-/// Damage and the expected findings. In the SQL, `{/name}` is the sequence of that credential.
-struct Damage {
-    sql: &'static str,
-    /// The expected kinds and names. The prefix `v:` marks the name of a version.
-    found: &'static [(&'static str, &'static str)],
-}
-
-/// All damage, in the order in which the test causes it. No two items damage the same credential.
-const DAMAGES: [Damage; 27] = [
-    Damage {
-        sql: "drop index credential_version_transitional",
-        found: &[("schema_differs", "database")],
-    },
-    Damage {
-        sql: "drop table retention_clock",
-        found: &[("schema_differs", "database")],
-    },
-    Damage {
-        sql: "update credential set name = '/CASING' where sequence = {/casing}",
-        found: &[("name_differs", "v:/CASING")],
-    },
-    Damage {
-        sql: "update credential set credential_type = 'password' where sequence = {/password}",
-        found: &[("type_differs", "v:/password")],
-    },
-    Damage {
-        sql: "update credential_version set (nonce, ciphertext) = (
-                select nonce, ciphertext from credential_version where credential_sequence = {/sound}
-            ) where credential_sequence = {/copied}",
-        found: &[("not_authentic", "v:/copied")],
-    },
-    Damage {
-        sql: "update credential_version set encryption_key_id = {other key} where credential_sequence = {/unknown-key}",
-        found: &[("key_unknown", "v:/unknown-key")],
-    },
-    Damage {
-        sql: "update credential_version set encryption_key_id = {absent key} where credential_sequence = {/absent-key}",
-        found: &[
-            ("key_unknown", "v:/absent-key"),
-            ("key_without_record", "v:/absent-key"),
-        ],
-    },
-    Damage {
-        sql: "delete from credential_version where credential_sequence = {/no-version}",
-        found: &[
-            ("credential_without_versions", "/no-version"),
-            ("newest_differs", "/no-version"),
-            ("current_differs", "/no-version"),
-        ],
-    },
-    Damage {
-        sql: "update credential set newest_created_at = newest_created_at + 1 where sequence = {/newest}",
-        found: &[("newest_differs", "/newest")],
-    },
-    Damage {
-        sql: "update credential set current_sequence = null where sequence = {/current}",
-        found: &[("current_differs", "/current")],
-    },
-    Damage {
-        sql: "update credential_version set is_transitional = true where credential_sequence = {/transitional};
-            update credential set current_sequence = null, current_created_at = null where sequence = {/transitional}",
-        found: &[("several_transitional", "/transitional")],
-    },
-    Damage {
-        sql: "update credential set name_folded = '/folded-otherwise' where sequence = {/folded}",
-        found: &[
-            ("name_folded_differs", "/folded"),
-            ("name_not_indexed", "/folded"),
-        ],
-    },
-    Damage {
-        sql: "update credential set name = '/mal formed' where sequence = {/malformed}",
-        found: &[
-            ("name_malformed", "/mal formed"),
-            ("name_folded_differs", "/mal formed"),
-            ("not_authentic", "v:/mal formed"),
-        ],
-    },
-    Damage {
-        sql: "update credential set credential_type = 'no type' where sequence = {/type}",
-        found: &[("type_malformed", "/type"), ("row_malformed", "v:/type")],
-    },
-    Damage {
-        sql: "delete from credential_name where {index row} = {/unindexed}",
-        found: &[("name_not_indexed", "/unindexed")],
-    },
-    Damage {
-        sql: "update credential set credential_type = 'json' where sequence = {/value}",
-        found: &[("value_malformed", "v:/value"), ("type_differs", "v:/value")],
-    },
-    Damage {
-        sql: "update credential set credential_type = 'certificate' where sequence = {/no-certificate}",
-        found: &[
-            ("certificate_refused", "v:/no-certificate"),
-            ("type_differs", "v:/no-certificate"),
-        ],
-    },
-    Damage {
-        sql: "update credential_version set
-                expires_at = expires_at + 1000, is_certificate_authority = false, is_self_signed = false,
-                key_length_bits = 1
-            where credential_sequence = {/columns};
-            update credential set newest_expires_at = newest_expires_at + 1000 where sequence = {/columns}",
-        found: &[("certificate_column_differs", "v:/columns")],
-    },
-    Damage {
-        sql: "update credential_version set
-                expires_at = 1000, is_certificate_authority = false, is_self_signed = false, key_length_bits = 1
-            where credential_sequence = {/recorded};
-            update credential set newest_expires_at = 1000 where sequence = {/recorded}",
-        found: &[("certificate_column_differs", "v:/recorded")],
-    },
-    Damage {
-        sql: "update credential_version set (issuer_version_id, issuer_expires_at) = (
-                select id, expires_at from credential_version where credential_sequence = {/columns}
-            ) where credential_sequence = {/issuer}",
-        found: &[
-            ("issuer_refused", "v:/issuer"),
-            ("signer_differs", "v:/issuer"),
-            ("certificate_column_differs", "v:/issuer"),
-        ],
-    },
-    Damage {
-        sql: "update credential_version set signed_by_folded = '/stranger' where credential_sequence = {/signer}",
-        found: &[("signer_differs", "v:/signer")],
-    },
-    Damage {
-        sql: "insert into credential_version_input (version_sequence, input_name_folded, input_version_id)
-            select sequence, '/sound', id from credential_version where credential_sequence = {/inputs}",
-        found: &[("inputs_differ", "v:/inputs")],
-    },
-    Damage {
-        sql: "delete from credential_name where {index row} = {/orphan};
-            delete from credential where sequence = {/orphan}",
-        found: &[("version_without_credential", "v:")],
-    },
-    Damage {
-        sql: "{add to index} {/superfluous}",
-        found: &[("name_not_indexed", "/superfluous")],
-    },
-    Damage {
-        sql: "{index otherwise} {/otherwise}",
-        found: &[("name_not_indexed", "/otherwise")],
-    },
-    Damage {
-        sql: "{index nothing}",
-        found: &[("index_entry_without_credential", "database")],
-    },
-    Damage {
-        sql: "update permission set path = '/a b' where actor = 'path';
-            update permission set actor = '' where actor = 'actor';
-            update permission set operations = 32 where actor = 'operations'",
-        found: &[
-            ("path_malformed", "permission"),
-            ("actor_malformed", "permission"),
-            ("operations_malformed", "permission"),
-        ],
-    },
-];
+/// All damage, in the order in which the test causes it: the SQL, in which `{/name}` is the sequence of that credential, and the
+/// kinds and subjects of the expected findings. The prefix `v:` marks the name of a version. No two lines damage the same
+/// credential.
+const DAMAGES: &str = "
+    drop index credential_version_transitional => schema_differs database
+    drop table retention_clock => schema_differs database
+    update credential set name = '/CASING' where sequence = {/casing} => name_differs v:/CASING
+    update credential set credential_type = 'password' where sequence = {/password} => type_differs v:/password
+    update credential_version set (nonce, ciphertext) = (select nonce, ciphertext from credential_version where \
+        credential_sequence = {/sound}) where credential_sequence = {/copied} \
+        => not_authentic v:/copied
+    update credential_version set encryption_key_id = {other key} where credential_sequence = {/unknown-key} \
+        => key_unknown v:/unknown-key
+    update credential_version set encryption_key_id = {absent key} where credential_sequence = {/absent-key} \
+        => key_unknown v:/absent-key, key_without_record v:/absent-key
+    delete from credential_version where credential_sequence = {/no-version} \
+        => credential_without_versions /no-version, newest_differs /no-version, current_differs /no-version
+    update credential set newest_created_at = newest_created_at + 1 where sequence = {/newest} \
+        => newest_differs /newest
+    update credential set current_sequence = null where sequence = {/current} => current_differs /current
+    update credential_version set is_transitional = true where credential_sequence = {/transitional}; update credential \
+        set current_sequence = null, current_created_at = null where sequence = {/transitional} \
+        => several_transitional /transitional
+    update credential set name_folded = '/folded-otherwise' where sequence = {/folded} \
+        => name_folded_differs /folded, name_not_indexed /folded
+    update credential set name = '/mal formed' where sequence = {/malformed} \
+        => name_malformed /mal formed, name_folded_differs /mal formed, not_authentic v:/mal formed
+    update credential set credential_type = 'no type' where sequence = {/type} \
+        => type_malformed /type, row_malformed v:/type
+    delete from credential_name where {index row} = {/unindexed} => name_not_indexed /unindexed
+    update credential set credential_type = 'json' where sequence = {/value} \
+        => value_malformed v:/value, type_differs v:/value
+    update credential set credential_type = 'certificate' where sequence = {/no-certificate} \
+        => certificate_refused v:/no-certificate, type_differs v:/no-certificate
+    update credential_version set expires_at = expires_at + 1000, is_certificate_authority = false, is_self_signed = \
+        false, key_length_bits = 1 where credential_sequence = {/columns}; update credential set newest_expires_at = \
+        newest_expires_at + 1000 where sequence = {/columns} \
+        => certificate_column_differs v:/columns
+    update credential_version set expires_at = 1000, is_certificate_authority = false, is_self_signed = false, \
+        key_length_bits = 1 where credential_sequence = {/recorded}; update credential set newest_expires_at = 1000 where \
+        sequence = {/recorded} \
+        => certificate_column_differs v:/recorded
+    update credential_version set (issuer_version_id, issuer_expires_at) = (select id, expires_at from \
+        credential_version where credential_sequence = {/columns}) where credential_sequence = {/issuer} \
+        => issuer_refused v:/issuer, signer_differs v:/issuer, certificate_column_differs v:/issuer
+    update credential_version set signed_by_folded = '/stranger' where credential_sequence = {/signer} \
+        => signer_differs v:/signer
+    insert into credential_version_input (version_sequence, input_name_folded, input_version_id) select sequence, \
+        '/sound', id from credential_version where credential_sequence = {/inputs} \
+        => inputs_differ v:/inputs
+    delete from credential_name where {index row} = {/orphan}; delete from credential where sequence = {/orphan} \
+        => version_without_credential v:
+    {add to index} {/superfluous} => name_not_indexed /superfluous
+    {index otherwise} {/otherwise} => name_not_indexed /otherwise
+    {index nothing} => index_entry_without_credential database
+    update permission set path = '/a b' where actor = 'path'; update permission set actor = '' where actor = 'actor'; \
+        update permission set operations = 32 where actor = 'operations' \
+        => path_malformed permission, actor_malformed permission, operations_malformed permission
+";
 
 /// The additional finding of SQLite itself.
-const FOUND_BY_SQLITE: (&str, &str) = ("database_damaged", "database");
+const FOUND_BY_SQLITE: &str = "database_damaged database";
 
 #[tokio::test]
 async fn exactly_the_damaged_records_are_reported() {
@@ -176,13 +76,19 @@ async fn exactly_the_damaged_records_are_reported() {
     seed(&server).await;
     let sound = server.run_command("check").expect(0);
     assert!(sound.output.ends_with(": 0 findings\n"), "{sound:?}");
-    for damage in &DAMAGES {
-        let sql = format!(
-            "{}; {}",
-            without_constraints(),
-            with_placeholders_replaced(damage.sql)
-        );
+    let damages = DAMAGES
+        .trim()
+        .lines()
+        .map(|damage| damage.split_once(" => "));
+    let mut expected = BTreeSet::new();
+    for (sql, findings) in damages.map(Option::unwrap) {
+        let sql = with_placeholders_replaced(sql);
+        let sql = format!("{}; {sql}", without_constraints());
         server.run_sql(&sql).await;
+        expected.extend(findings.split(", "));
+    }
+    if !is_on_postgres() {
+        expected.insert(FOUND_BY_SQLITE);
     }
 
     let result = server.run_command("check --json").expect(3);
@@ -193,12 +99,8 @@ async fn exactly_the_damaged_records_are_reported() {
         .collect();
     let summary = lines.pop().unwrap();
     assert_eq!(summary["findings"], json!(lines.len()));
-    let found: BTreeSet<_> = lines.iter().map(kind_and_subject).collect();
-    let expected = DAMAGES.iter().flat_map(|damage| damage.found);
-    let expected = expected.chain((!is_on_postgres()).then_some(&FOUND_BY_SQLITE));
-    let expected: BTreeSet<_> = expected
-        .map(|(kind, subject)| ((*kind).to_owned(), (*subject).to_owned()))
-        .collect();
+    let found: Vec<String> = lines.iter().map(kind_and_subject).collect();
+    let found: BTreeSet<_> = found.iter().map(String::as_str).collect();
     assert_eq!(found, expected, "{}", result.output);
 
     let as_text = server.run_command("check").expect(3);
@@ -233,29 +135,10 @@ async fn a_finding_names_credential_version_and_columns() {
 }
 
 async fn seed(server: &Server) {
-    for name in [
-        "/sound",
-        "/copied",
-        "/unknown-key",
-        "/absent-key",
-        "/no-version",
-        "/newest",
-        "/current",
-        "/transitional",
-        "/transitional",
-        "/folded",
-        "/malformed",
-        "/type",
-        "/unindexed",
-        "/superfluous",
-        "/otherwise",
-        "/value",
-        "/recorded",
-        "/orphan",
-        "/casing",
-        "/inputs",
-        "/password",
-    ] {
+    let names = "/sound /copied /unknown-key /absent-key /no-version /newest /current /transitional /transitional \
+        /folded /malformed /type /unindexed /superfluous /otherwise /value /recorded /orphan /casing \
+        /inputs /password";
+    for name in names.split(' ') {
         server.set_value(name, SECRET).await;
     }
     let value = json!({"certificate": SECRET});
@@ -339,8 +222,8 @@ fn key_id(number: u8) -> String {
     }
 }
 
-fn kind_and_subject(finding: &Value) -> (String, String) {
-    let kind = finding["kind"].as_str().unwrap().to_owned();
+fn kind_and_subject(finding: &Value) -> String {
+    let kind = finding["kind"].as_str().unwrap();
     let name = finding["credential"].as_str();
     let subject = if finding["version_id"].is_string() {
         format!("v:{}", name.unwrap_or_default())
@@ -349,5 +232,5 @@ fn kind_and_subject(finding: &Value) -> (String, String) {
     } else {
         name.unwrap_or("database").to_owned()
     };
-    (kind, subject)
+    format!("{kind} {subject}")
 }

@@ -43,13 +43,6 @@ async fn unknown_methods_are_not_in_the_access_log() {
 #[tokio::test]
 async fn a_head_beyond_the_limit_is_431() {
     let server = Server::start_with(&patient("header_bytes_max = 8192")).await;
-    for (bytes, status) in [(8_000, 200), (8_193, 431), (200_000, 431)] {
-        let frame = "GET /health HTTP/1.1\r\nHost: localhost\r\nX-Long: \r\n\r\n";
-        let long = "a".repeat(bytes - frame.len());
-        let head = frame.replace("X-Long: ", &format!("X-Long: {long}"));
-        assert_eq!(head.len(), bytes);
-        assert_eq!(response(&server, &head).await.status, status, "{bytes}");
-    }
     let by_default = Server::start().await;
     for (server, bytes, status) in [
         (&server, 7_500, 200),
