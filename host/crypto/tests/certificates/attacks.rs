@@ -7,7 +7,7 @@ use crate::{
     AUTHORITY_KEY_IDENTIFIER, BASIC_CONSTRAINTS, Body, Extension, KEY_KINDS, KEY_USAGE,
     NAME_CONSTRAINTS, Openssl, SUBJECT_ALT_NAME, SUBJECT_KEY_IDENTIFIER, certificate_extension,
     element,
-    issuer::{leaf, signer},
+    issuer::{assert_refused, leaf, signer},
 };
 
 type Change = fn(&mut Body);
@@ -134,23 +134,14 @@ fn every_issuer_refuses_bodies_that_break_a_rule() {
     let openssl = Openssl::new();
     for (kind, _) in KEY_KINDS {
         let authority = openssl.authority(kind);
-        let good = leaf(&openssl, signer(&authority, false).as_ref());
-        assert!(
-            signer(&authority, false)
-                .sign_certificate(&good.to_der())
-                .is_ok()
-        );
+        let issuer = signer(&authority, false);
+        let good = leaf(&openssl, issuer.as_ref());
+        assert!(issuer.sign_certificate(&good.to_der()).is_ok());
         for (words, changes) in ATTACKS {
-            for (number, change) in changes.iter().enumerate() {
+            for change in changes {
                 let mut body = good.clone();
                 change(&mut body);
-                let refused = signer(&authority, false)
-                    .sign_certificate(&body.to_der())
-                    .expect_err(words);
-                assert!(
-                    refused.0.contains(words),
-                    "{kind:?}, change {number}: {refused}, not: {words}"
-                );
+                assert_refused(&authority, &body.to_der(), words);
             }
         }
     }
