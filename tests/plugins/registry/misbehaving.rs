@@ -13,7 +13,7 @@ use keywright_harness::{
     Commanded, ReceivedRequest, Reply, Stub, TestCertificate, Text, digest, key_file, run_program,
 };
 
-use super::{Workshop, assert_refused, manifest, path, protected};
+use super::{Workshop, assert_refused, host, manifest, path, stub};
 
 const MANIFEST_BYTES_MAX: usize = 256 * 1024;
 
@@ -27,77 +27,76 @@ struct Case {
 
 const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 
-fn correct_manifest(manifest: &str, _: &ReceivedRequest, _: &str) -> Reply {
-    Reply::new(200, manifest)
-}
-
-fn correct_component(_: &ReceivedRequest) -> Reply {
-    Reply::bytes(COMPONENT)
-}
+/// A registry that does not misbehave.
+const CORRECT: Case = Case {
+    manifest: |manifest, _, _| Reply::new(200, manifest),
+    component: |_| Reply::bytes(COMPONENT),
+    expected: "",
+};
 
 const CASES: [Case; 13] = [
     Case {
         manifest: |manifest, _, _| Reply::new(200, &manifest.replace("wasm", "wasn")),
-        component: correct_component,
         expected: "the manifest has the digest sha256:",
+        ..CORRECT
     },
     Case {
-        manifest: correct_manifest,
         component: |_| Reply::bytes(b"\0asm\x0d\0\x01\x01"),
         expected: "the component has the digest sha256:",
+        ..CORRECT
     },
     Case {
         manifest: |manifest, _, _| {
             let blanks = " ".repeat(MANIFEST_BYTES_MAX + 1 - manifest.len());
             Reply::new(200, &format!("{manifest}{blanks}"))
         },
-        component: correct_component,
         expected: "the manifest is larger than 262144 bytes",
+        ..CORRECT
     },
     Case {
         manifest: |manifest, _, _| {
             let blanks = " ".repeat(MANIFEST_BYTES_MAX - manifest.len());
             Reply::new(200, &format!("{manifest}{blanks}"))
         },
-        component: correct_component,
         // A manifest of the maximum size, but not the requested manifest.
         expected: "the manifest has the digest sha256:",
+        ..CORRECT
     },
     Case {
         manifest: |manifest, _, _| Reply::endless(manifest),
-        component: correct_component,
         expected: "the manifest is larger than 262144 bytes",
+        ..CORRECT
     },
     Case {
-        manifest: correct_manifest,
         component: |_| Reply::bytes(b"\0asm\x0d\0\x01\0\0"),
         expected: "the component is larger than 8 bytes",
+        ..CORRECT
     },
     Case {
-        manifest: correct_manifest,
         component: |_| Reply::endless("\0asm"),
         expected: "the component is larger than 8 bytes",
+        ..CORRECT
     },
     Case {
         manifest: |_, _, _| Reply::lost(),
-        component: correct_component,
         expected: "the registry does not respond",
+        ..CORRECT
     },
     Case {
         manifest: |_, request, url| {
             let path = request.line.replace("GET ", "");
             Reply::new(307, "").header("Location", &format!("{url}{path}"))
         },
-        component: correct_component,
         expected: "more than 5 redirects",
+        ..CORRECT
     },
     Case {
         manifest: |_, _, url| {
             let elsewhere = url.replace("https://", "http://");
             Reply::new(307, "").header("Location", &elsewhere)
         },
-        component: correct_component,
         expected: "a redirect from https to another scheme",
+        ..CORRECT
     },
     Case {
         manifest: |_, _, _| {
@@ -105,13 +104,13 @@ const CASES: [Case; 13] = [
                 r#"{"errors": [{"code": "UNKNOWN", "message": "out\nlevel=ERROR of order"}]}"#;
             Reply::new(500, message)
         },
-        component: correct_component,
         expected: "with status 500, message \"UNKNOWN out level=ERROR of order\"",
+        ..CORRECT
     },
     Case {
         manifest: |_, _, _| Reply::new(401, "").header("WWW-Authenticate", "Negotiate"),
-        component: correct_component,
         expected: "an unsupported kind of authentication",
+        ..CORRECT
     },
     Case {
         manifest: |_, _, url| {
@@ -119,16 +118,16 @@ const CASES: [Case; 13] = [
             let challenge = format!("Bearer realm=\"{realm}/token\"");
             Reply::new(401, "").header("WWW-Authenticate", &challenge)
         },
-        component: correct_component,
         expected: "its token server does not use https",
+        ..CORRECT
     },
 ];
 
 /// Sends nothing, so only this case exceeds the time limit.
 const HANGING: Case = Case {
-    manifest: correct_manifest,
     component: |_| Reply::hanging(),
     expected: "the transfer took longer than 2 s",
+    ..CORRECT
 };
 
 #[test]
@@ -151,15 +150,11 @@ fn assert_is_reported(case: &Case, fetch_seconds_max: u32) {
         }
     });
     let workshop = Workshop::new();
-    let host = stub.url().replace("https://", "");
-    let digest = digest(self::manifest(COMPONENT).as_bytes());
     let limits =
         format!("[registry]\ncomponent_bytes_max = 8\nfetch_seconds_max = {fetch_seconds_max}");
-    let options = workshop
-        .options(&format!("oci://{host}/plain@{digest}"), "")
-        .extra(&limits)
-        .extra(&protected(&host, ""));
-    assert_refused(&options, &["the plugin plain", &host, case.expected]);
+    let options = workshop.served(&stub, &self::manifest(COMPONENT), "");
+    let expected = ["the plugin plain", &host(&stub), case.expected];
+    assert_refused(&options.extra(&limits), &expected);
     assert!(workshop.pulled_files("").is_empty(), "{}", case.expected);
 }
 
@@ -168,21 +163,11 @@ fn descriptor_with_a_wrong_size_is_rejected() {
     for false_size in [0, COMPONENT.len() - 1, COMPONENT.len() + 1] {
         let true_size = format!("\"size\":{}", COMPONENT.len());
         let manifest = manifest(COMPONENT).replace(&true_size, &format!("\"size\":{false_size}"));
-        let reference_digest = digest(manifest.as_bytes());
-        let stub = Stub::start(move |request, _, _| {
-            if request.line.contains("/manifests/") {
-                Reply::new(200, &manifest)
-            } else {
-                Reply::bytes(COMPONENT)
-            }
-        });
+        let stub = stub(&manifest, COMPONENT);
         let workshop = Workshop::new();
-        let host = stub.url().replace("https://", "");
-        let options = workshop
-            .options(&format!("oci://{host}/plain@{reference_digest}"), "")
-            .extra(&protected(&host, ""));
+        let options = workshop.served(&stub, &manifest, "");
         let expected = format!("has 8 bytes, but its descriptor states {false_size}");
-        assert_refused(&options, &["the plugin plain", &host, &expected]);
+        assert_refused(&options, &["the plugin plain", &host(&stub), &expected]);
         assert!(workshop.pulled_files("").is_empty());
     }
 }
@@ -190,13 +175,8 @@ fn descriptor_with_a_wrong_size_is_rejected() {
 #[test]
 fn manifest_that_is_also_an_index_is_rejected() {
     let manifest = manifest(COMPONENT).replacen('{', r#"{"manifests":[],"#, 1);
-    let reference_digest = digest(manifest.as_bytes());
-    let stub = Stub::start(move |_, _, _| Reply::new(200, &manifest));
-    let workshop = Workshop::new();
-    let host = stub.url().replace("https://", "");
-    let options = workshop
-        .options(&format!("oci://{host}/plain@{reference_digest}"), "")
-        .extra(&protected(&host, ""));
+    let (workshop, stub) = (Workshop::new(), stub(&manifest, b""));
+    let options = workshop.served(&stub, &manifest, "");
     let expected = "does not have the type of an OCI image manifest";
     assert_refused(&options, &["the plugin plain", expected]);
 }
@@ -205,7 +185,7 @@ fn manifest_that_is_also_an_index_is_rejected() {
 fn untrusted_certificate_is_rejected() {
     let stub = Stub::start(|_, _, _| Reply::new(200, ""));
     let workshop = Workshop::new();
-    let host = stub.url().replace("https://", "");
+    let host = host(&stub);
     let reference = format!("oci://{host}/plain@{}", digest(b""));
     let other = workshop.path("other.pem");
     fs::write(&other, TestCertificate::root("other").certificate).unwrap();
@@ -256,22 +236,19 @@ fn redirect_target_does_not_get_the_password() {
         let workshop = Workshop::new();
         let component = fs::read(workshop.path("plain.wasm")).unwrap();
         let (manifest, elsewhere) = (manifest(&component), stranger.url());
-        let reference_digest = digest(manifest.as_bytes());
+        let served = manifest.clone();
         let registry = Stub::start(move |request, _, _| {
             if !request.head.contains("authorization: basic ") {
                 return Reply::new(401, "").header("WWW-Authenticate", "Basic realm=\"own\"");
             }
             if request.line.contains("/manifests/") {
-                return Reply::new(200, &manifest);
+                return Reply::new(200, &served);
             }
             Reply::new(307, "").header("Location", &format!("{elsewhere}/blob"))
         });
-        let host = registry.url().replace("https://", "");
         let password = password_file(&workshop);
         let login = format!("user = \"ada\"\npassword_file = \"{password}\"");
-        let options = workshop
-            .options(&format!("oci://{host}/plain@{reference_digest}"), "")
-            .extra(&protected(&host, &login));
+        let options = workshop.served(&registry, &manifest, &login);
         assert_refused(&options, &["the plugin plain", REFUSED]);
         assert_eq!(stranger.lines(), ["GET /blob"], "{challenge}");
         assert_no_credentials(stranger.requests().iter().map(|request| &request.head));
@@ -294,15 +271,9 @@ fn upload_target_does_not_get_the_password() {
             Reply::new(202, "").header("Location", &format!("{elsewhere}/upload?session=1"))
         });
         let workshop = Workshop::new();
-        let host = registry.url().replace("https://", "");
         let authority = key_file("ca.pem");
-        let run = push(
-            &workshop,
-            &host,
-            &["--trusted-authorities", path(&authority)],
-            &[],
-        );
-        let run = run.expect(1);
+        let trusted = ["--trusted-authorities", path(&authority)];
+        let run = push(&workshop, &host(&registry), &trusted, &[]).expect(1);
         run.errors.assert_contains(REFUSED);
         let lines = stranger.lines();
         assert_eq!(lines.len(), 1, "{lines:?}");
@@ -316,8 +287,8 @@ fn password_is_not_sent_to_the_registry_of_another_release() {
     let workshop = Workshop::new();
     let registries = [(); 2].map(|()| stranger(CHALLENGES[0]));
     let [new, old] = registries.each_ref().map(|registry| {
-        let host = registry.url().replace("https://", "");
-        format!("oci://{host}/plain@sha256:{}", "0".repeat(64))
+        let digits = "0".repeat(64);
+        format!("oci://{}/plain@sha256:{digits}", host(registry))
     });
     let (password, authority) = (password_file(&workshop), key_file("ca.pem"));
     let login = ["--user", "ada", "--password-file", &password];

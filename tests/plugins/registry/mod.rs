@@ -83,6 +83,14 @@ impl Workshop {
             )
     }
 
+    /// Returns options for a server with the plugin that a stub serves with this manifest. `login` continues the registry's section.
+    fn served(&self, stub: &Stub, manifest: &str, login: &str) -> Options {
+        let digest = digest(manifest.as_bytes());
+        let reference = format!("oci://{}/plain@{digest}", host(stub));
+        let options = self.options(&reference, "");
+        options.extra(&protected(&host(stub), login))
+    }
+
     /// Returns the pulled files in the cache whose names end like this.
     fn pulled_files(&self, end: &str) -> Vec<PathBuf> {
         let files = fs::read_dir(self.path("cache/registry"))
@@ -114,6 +122,23 @@ fn minisign(arguments: &[&str]) {
 
 fn path(path: &Path) -> &str {
     path.to_str().unwrap()
+}
+
+/// Starts a registry with this manifest and component.
+fn stub(manifest: &str, component: &[u8]) -> Stub {
+    let (manifest, component) = (manifest.to_owned(), component.to_owned());
+    Stub::start(move |request, _, _| {
+        if request.line.contains("/manifests/") {
+            Reply::new(200, &manifest)
+        } else {
+            Reply::bytes(&component)
+        }
+    })
+}
+
+/// Returns the host and port of a stub.
+fn host(stub: &Stub) -> String {
+    stub.url().replace("https://", "")
 }
 
 /// Returns the section for a registry with the certificate of the tests' servers.
@@ -382,27 +407,14 @@ async fn unused_files_are_removed_and_loaded_ones_stay() {
     workshop.build("other.wasm");
     let component = fs::read(workshop.path("other.wasm")).unwrap();
     let manifest = manifest(&component);
-    let reference_digest = digest(manifest.as_bytes());
-    let registry = Stub::start(move |request, _, _| {
-        if request.line.contains("/manifests/") {
-            Reply::new(200, &manifest)
-        } else {
-            Reply::bytes(&component)
-        }
-    });
-    let host = registry.url().replace("https://", "");
+    let registry = stub(&manifest, &component);
     let days = |options: Options| {
         let days = UNUSED_DAYS_MAX.to_string();
         options.environment("KEYWRIGHT_PLUGINS__CACHE_UNUSED_DAYS_MAX", &days)
     };
     let own = days(workshop.options(path(&workshop.path("plain.wasm")), ""));
     let server = Server::start_with(&own).await;
-    let reference = format!("oci://{host}/plain@{reference_digest}");
-    let others = days(
-        workshop
-            .options(&reference, "")
-            .extra(&protected(&host, "")),
-    );
+    let others = days(workshop.served(&registry, &manifest, ""));
     let other = Server::start_with(&others).await;
     let is_loaded = |path: &PathBuf| path.extension() != Some("entropy-lock".as_ref());
     let loaded: BTreeSet<PathBuf> = workshop.cached().into_iter().filter(is_loaded).collect();

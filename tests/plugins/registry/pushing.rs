@@ -233,7 +233,7 @@ async fn token_is_fetched_from_the_token_server() {
     fs::write(workshop.path("password"), "hunter2").unwrap();
     let component = fs::read(workshop.path("plain.wasm")).unwrap();
     let manifest = manifest(&component);
-    let reference_digest = digest(manifest.as_bytes());
+    let answer = manifest.clone();
     let stub = Stub::start(move |request, _, url| {
         if request.line.starts_with("GET /token?") {
             return Reply::new(200, r#"{"token": "granted-token"}"#);
@@ -245,17 +245,14 @@ async fn token_is_fetched_from_the_token_server() {
             return Reply::new(401, "").header("WWW-Authenticate", &challenge);
         }
         if request.line.contains("/manifests/") {
-            Reply::new(200, &manifest)
+            Reply::new(200, &answer)
         } else {
             Reply::bytes(&component)
         }
     });
-    let host = stub.url().replace("https://", "");
     let password = workshop.path("password");
     let login = format!("user = \"ada\"\npassword_file = \"{}\"", password.display());
-    let options = workshop
-        .options(&format!("oci://{host}/plain@{reference_digest}"), "")
-        .extra(&protected(&host, &login));
+    let options = workshop.served(&stub, &manifest, &login);
     let server = Server::start_with(&options).await;
     assert_generates(&server, "/a").await;
     for secret in ["granted-token", "hunter2"] {
