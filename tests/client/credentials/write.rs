@@ -260,7 +260,8 @@ fn server_with_pins() -> Stub {
         "GET /api/v1/types" => {
             let properties = json!({
                 "digits": {"type": "integer", "maximum": 12},
-                "label": {"type": "string"},
+                "label": {"type": "string", "enum": ["x", "40"]},
+                "kept": {"type": "string", "readOnly": true},
                 "places": {"type": "array", "items": {"type": "string"}},
                 "alternative_names": {"type": "array", "items": {"maxLength": 1}},
             });
@@ -295,10 +296,13 @@ fn parameters_by_name_have_the_type_in_the_schema() {
 #[test]
 fn parameters_that_violate_the_schema_are_not_sent() {
     for (parameter, words) in [
-        ("digits=13", "digits: the value is greater"),
-        ("digits=x", "digits: "),
+        (
+            "digits=13",
+            "digits: the value is greater than the maximum of 12",
+        ),
+        ("digits=x", "digits: must be of type integer"),
         ("label=x", "digits is required"),
-        ("colour=red", "colour"),
+        ("colour=red", "unknown parameter colour"),
     ] {
         let stub = server_with_pins();
         let arguments = ["generate", "/a", "-t", "pin", "--param", parameter];
@@ -307,15 +311,15 @@ fn parameters_that_violate_the_schema_are_not_sent() {
         run.errors.assert_contains("digits, label, places");
         assert_eq!(stub.lines(), ["GET /api/v1/types"]);
     }
-    let stub = server_with_pins();
-    let arguments = "generate /a -t pin --param digits=6 --alternative-name ab";
-    let run = stub.shell().run(arguments).expect(2);
-    run.errors.assert_contains(" --alternative-name/0: ");
-    let stub = server_with_pins();
-    let arguments = "generate /a -t pim --param digits=6";
-    let run = stub.shell().run(arguments).expect(2);
-    run.errors
-        .assert_contains("unknown type pim; `keywright types` lists the types");
+    for (arguments, words) in [
+        ("pin --alternative-name ab", " --alternative-name/0: "),
+        ("pin --param label=y", r#"label: must be one of "x", "40""#),
+        ("pim", "unknown type pim; `keywright types` lists the types"),
+    ] {
+        let line = format!("generate /a --param digits=6 -t {arguments}");
+        let run = server_with_pins().shell().run(&line).expect(2);
+        run.errors.assert_contains(words);
+    }
 }
 
 #[test]
@@ -389,12 +393,4 @@ async fn regenerate_adds_a_version_with_the_same_parameters() {
     let (status, screen) = shell.on_terminal("regenerate /a").end();
     assert_eq!(status, Some(0), "{screen}");
     assert_eq!(server.versions("/a").await.len(), 3);
-}
-
-#[tokio::test]
-async fn a_credential_that_was_set_is_not_regenerated() {
-    let server = Server::reused().await;
-    server.stored("/a", "password", json!("x")).await;
-    Shell::of(&server).run("regenerate /a").expect(1);
-    assert_eq!(server.versions("/a").await.len(), 1);
 }

@@ -17,7 +17,7 @@ use serde_json::json;
 
 use super::{
     discovery::{openid, requests_at, shell},
-    provider, session, write_session, write_session_text,
+    log_in, logged_in, provider, session, write_login, write_session, write_session_text,
 };
 
 #[tokio::test]
@@ -44,11 +44,10 @@ async fn a_client_logs_in_with_a_secret_from_standard_input() {
 async fn session_files_are_private_and_their_links_are_followed() {
     let server = Server::reused().await;
     let shell = Shell::at(&server);
-    let login = ["login", "--username", "developer"];
     let folder = shell.file(".config/keywright");
     fs::create_dir_all(&folder).unwrap();
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
-    shell.run_with(&login, "developer-password").expect(0);
+    log_in(&shell);
     let file = folder.join("session.json");
     let mode = |path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&file), 0o600);
@@ -62,7 +61,7 @@ async fn session_files_are_private_and_their_links_are_followed() {
             .assert_contains("other users can read this login");
         run.errors.assert_contains("session.json");
     }
-    shell.run_with(&login, "developer-password").expect(0);
+    log_in(&shell);
     assert_eq!(mode(&file), 0o600);
     assert_eq!(shell.run("find").expect(0).errors, "");
 
@@ -71,8 +70,7 @@ async fn session_files_are_private_and_their_links_are_followed() {
     fs::create_dir_all(&folder).unwrap();
     let (link, target) = (folder.join("session.json"), shell.file("elsewhere.json"));
     symlink(&target, &link).unwrap();
-    let login = ["login", "--username", "developer"];
-    shell.run_with(&login, "developer-password").expect(0);
+    log_in(&shell);
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     let mode = fs::metadata(&target).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -97,9 +95,7 @@ async fn a_user_logs_in_with_a_password_without_echo() {
     screen.assert_lacks("developer-password");
     shell.run("find").expect(0);
 
-    let other = Shell::at(&server);
-    let arguments = "login --username developer";
-    other.run_with(arguments, "developer-password\n").expect(0);
+    let other = logged_in(&server);
     other.run("find").expect(0);
     let refresh_token = session(&other).unwrap()["refresh_token"].clone();
     let third = Shell::at(&server);
@@ -268,9 +264,7 @@ async fn a_certificate_of_an_untrusted_ca_is_refused() {
 #[tokio::test]
 async fn a_logout_revokes_the_login_and_reports_the_server() {
     let server = Server::reused().await;
-    let shell = Shell::at(&server);
-    let login = ["login", "--username", "developer"];
-    shell.run_with(&login, "developer-password").expect(0);
+    let shell = logged_in(&server);
     let kept = session(&shell).unwrap();
     let refresh_token = kept["refresh_token"].as_str().unwrap().to_owned();
     shell.run("logout").expect(0);
@@ -281,9 +275,7 @@ async fn a_logout_revokes_the_login_and_reports_the_server() {
     let run = shell.run("logout").expect(0);
     run.errors.assert_contains("not logged in");
 
-    let shell = Shell::at(&server);
-    let login = ["login", "--username", "developer"];
-    shell.run_with(&login, "developer-password").expect(0);
+    let shell = logged_in(&server);
     let shell = shell.variable("NO_COLOR", "1");
     let message = format!("Logged out of {}.\n", server.base_url());
     assert_eq!(shell.on_terminal("logout").end(), (Some(0), message));
@@ -335,13 +327,7 @@ fn an_expired_token_is_renewed_once_for_the_logout() {
             _ => provider(request, before, url).unwrap(),
         });
         let shell = Shell::new();
-        let mut kept = json!({
-            "server": stub.url(), "ca_cert": [shell.file("ca.pem")], "access_token": token("old"),
-        });
-        if let Some(refresh_token) = refresh_token {
-            kept["refresh_token"] = json!(refresh_token);
-        }
-        write_session(&shell, &kept);
+        write_login(&shell, &stub, &token("old"), refresh_token);
         shell.run("logout").expect(status);
         assert!(session(&shell).is_none());
         let requests = stub.requests().into_iter().filter_map(|request| {
@@ -377,8 +363,7 @@ async fn a_malformed_session_prevents_neither_logout_nor_login() {
         run.errors.assert_contains("could not be revoked");
         assert!(!shell.file(".config/keywright/session.json").exists());
         write_session_text(&shell, text);
-        let login = "login --username developer";
-        shell.run_with(login, "developer-password").expect(0);
+        log_in(&shell);
         shell.run("find").expect(0);
     }
 }

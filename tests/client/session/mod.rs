@@ -33,6 +33,39 @@ fn write_session_text(shell: &Shell, text: &[u8]) {
     fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
 }
 
+/// Stores a login at a stub with this access token and this refresh token, if any. Returns the session.
+fn write_login(shell: &Shell, stub: &Stub, access: &str, refresh: Option<&str>) -> Value {
+    let mut session = json!({
+        "server": stub.url(), "ca_cert": [shell.file("ca.pem")], "access_token": access,
+    });
+    if let Some(refresh) = refresh {
+        session["refresh_token"] = json!(refresh);
+    }
+    write_session(shell, &session);
+    session
+}
+
+/// Returns a shell with the login of a user.
+fn logged_in(server: &Server) -> Shell {
+    let shell = Shell::at(server);
+    log_in(&shell);
+    shell
+}
+
+fn log_in(shell: &Shell) {
+    let login = "login --username developer";
+    shell.run_with(login, "developer-password").expect(0);
+}
+
+/// Returns the response of an API that accepts one token; the others have expired.
+fn api(request: &ReceivedRequest, token: &str) -> Reply {
+    if request.head.contains(&format!("bearer {token}")) {
+        Reply::new(200, &versions())
+    } else {
+        Reply::new(401, EXPIRED)
+    }
+}
+
 /// Returns the response of an identity provider next to the API: a UAA without a discovery document. Tokens are numbered.
 fn provider(request: &ReceivedRequest, before: usize, url: &str) -> Option<Reply> {
     if request.line.starts_with("GET") && request.line.contains("/.well-known/") {
@@ -81,7 +114,6 @@ async fn settings_are_read_from_the_default_or_a_named_folder() {
         run.errors.assert_contains(reason);
     }
 
-    let login = "login --username developer";
     for (variable, folder) in [
         ("XDG_CONFIG_HOME", "config/keywright"),
         ("KEYWRIGHT_CLIENT_DIRECTORY", "config"),
@@ -89,7 +121,7 @@ async fn settings_are_read_from_the_default_or_a_named_folder() {
         let shell = Shell::at(&server);
         let named = shell.file("config").display().to_string();
         let shell = shell.variable(variable, &named);
-        shell.run_with(login, "developer-password").expect(0);
+        log_in(&shell);
         let file = shell.file(folder).join("session.json");
         assert!(file.is_file(), "{variable}");
     }
@@ -100,12 +132,7 @@ fn a_token_is_only_sent_to_the_server_of_its_session() {
     let one = Stub::start(|_, _, _| Reply::new(200, &versions()));
     let other = Stub::start(|_, _, _| Reply::new(200, &versions()));
     let shell = Shell::new();
-    let folder = shell.file(".config/keywright");
-    fs::create_dir_all(&folder).unwrap();
-    let session = json!({
-        "server": one.url(), "ca_cert": [shell.file("ca.pem")], "access_token": "token-of-one",
-    });
-    fs::write(folder.join("session.json"), session.to_string()).unwrap();
+    write_login(&shell, &one, "token-of-one", None);
     shell.run("get /a").expect(0);
     assert!(one.requests()[0].head.contains("bearer token-of-one"));
     let elsewhere = ["get", "/a", "--server", &other.url(), "--ca-cert", "ca.pem"];
@@ -170,11 +197,7 @@ fn an_expired_token_from_a_file_is_not_renewed() {
         .shell()
         .variable("KEYWRIGHT_CLIENT_ID", "app")
         .variable("KEYWRIGHT_CLIENT_SECRET", "secret");
-    let login = json!({
-        "server": stub.url(), "ca_cert": [shell.file("ca.pem")],
-        "access_token": "of-login", "refresh_token": "refresh",
-    });
-    write_session(&shell, &login);
+    write_login(&shell, &stub, "of-login", Some("refresh"));
     fs::write(shell.file("token"), "of-file").unwrap();
     let run = shell.run("get /a --token-file token").expect(5);
     let advice = "the token in token has expired; replace it";

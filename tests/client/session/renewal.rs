@@ -7,16 +7,14 @@ use keywright_harness::{Reply, Server, Shell, Stub, Text, key_file, mint::Mint};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::{EXPIRED, provider, session, write_session};
+use super::{EXPIRED, api, logged_in, provider, session, write_login, write_session};
 use crate::fixtures::{self, VERSION, listing, password_for, versions, with_secret};
 
 #[tokio::test]
 async fn a_renewed_access_token_is_stored_in_the_session() {
     let server = Server::reused().await;
     server.stored("/a", "value", json!("v")).await;
-    let shell = Shell::at(&server);
-    let login = "login --username developer";
-    shell.run_with(login, "developer-password").expect(0);
+    let shell = logged_in(&server);
     let mint = Mint::of(&server).await;
     let mut claims = mint.user_claims("3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10");
     claims["exp"] = json!(1_000_000_000);
@@ -50,19 +48,9 @@ fn a_renewed_token_does_not_overwrite_a_changed_session() {
                     None => fs::remove_file(&file).unwrap(),
                 }
             }
-            provider(request, before, url).unwrap_or_else(|| {
-                if request.head.contains("bearer token-0") {
-                    Reply::new(200, &versions())
-                } else {
-                    Reply::new(401, EXPIRED)
-                }
-            })
+            provider(request, before, url).unwrap_or_else(|| api(request, "token-0"))
         });
-        let session_before = json!({
-            "server": stub.url(), "ca_cert": [shell.file("ca.pem")],
-            "access_token": "expired", "refresh_token": "refresh",
-        });
-        write_session(&shell, &session_before);
+        write_login(&shell, &stub, "expired", Some("refresh"));
         shell.run("get /a").expect(0);
         assert_eq!(session(&shell), replacement(&stub.url()));
     }
@@ -153,13 +141,7 @@ fn tokens_are_not_sent_to_another_identity_provider() {
 #[test]
 fn a_client_in_the_environment_renews_with_its_secret() {
     let stub = Stub::start(|request, before, url| {
-        provider(request, before, url).unwrap_or_else(|| {
-            if request.head.contains("bearer token-1") {
-                Reply::new(200, &versions())
-            } else {
-                Reply::new(401, EXPIRED)
-            }
-        })
+        provider(request, before, url).unwrap_or_else(|| api(request, "token-1"))
     });
     let shell = with_secret(stub.shell()).variable("KEYWRIGHT_CLIENT_SECRET", "s&cret");
     shell.run("get /a").expect(0);
@@ -196,10 +178,7 @@ fn a_token_that_expires_at_once_is_renewed_only_once() {
 fn an_expired_token_without_renewal_suggests_a_login() {
     let stub = Stub::start(|_, _, _| Reply::new(401, EXPIRED));
     let shell = stub.shell().without("KEYWRIGHT_CLIENT_TOKEN");
-    let kept = json!({
-        "server": stub.url(), "ca_cert": [shell.file("ca.pem")], "access_token": "expired",
-    });
-    write_session(&shell, &kept);
+    write_login(&shell, &stub, "expired", None);
     let run = shell.run("get /a").expect(5);
     run.errors.assert_contains("has expired");
     run.errors.assert_contains("keywright login");
@@ -209,13 +188,8 @@ fn an_expired_token_without_renewal_suggests_a_login() {
 #[tokio::test]
 async fn concurrent_requests_renew_an_expired_token_once() {
     let stub = Stub::start(|request, before, url| {
-        provider(request, before, url).unwrap_or_else(|| {
-            if request.head.contains("bearer token-0") {
-                Reply::new(401, EXPIRED)
-            } else {
-                Reply::new(200, &versions())
-            }
-        })
+        // Two logins issue tokens; the first has expired.
+        provider(request, before, url).unwrap_or_else(|| api(request, "token-1"))
     });
     let client = client_of(&stub);
     client.log_in().await.unwrap();
@@ -316,11 +290,7 @@ fn a_failed_renewal_keeps_the_session() {
             provider(request, before, url).unwrap_or_else(|| Reply::new(401, EXPIRED))
         });
         let shell = Shell::new().variable("KEYWRIGHT_CLIENT_RETRIES", "0");
-        let kept = json!({
-            "server": stub.url(), "ca_cert": [shell.file("ca.pem")],
-            "access_token": "expired", "refresh_token": "refresh",
-        });
-        write_session(&shell, &kept);
+        let kept = write_login(&shell, &stub, "expired", Some("refresh"));
         let run = shell.run("get /a").expect(6);
         run.errors
             .assert_contains("identity provider is not available");

@@ -290,36 +290,23 @@ mod tests {
 
     #[test]
     fn names_follow_the_rules_of_the_api() {
+        let longest = format!("/{}", "a".repeat(NAME_CHARACTERS_MAX - 1));
+        let too_long = format!("{longest}a");
+        let slashes = "name must not end with a slash or contain two slashes in a row";
+        let characters =
+            "name may contain only letters, digits and the characters _ - / . : ( ) [ ]";
         for (candidate, result) in [
-            ("/a/b_c-d.e:f(1)[2]".to_owned(), Ok(())),
-            (format!("/{}", "a".repeat(NAME_CHARACTERS_MAX - 1)), Ok(())),
-            (
-                format!("/{}", "a".repeat(NAME_CHARACTERS_MAX)),
-                Err("name must have at most 255 characters"),
-            ),
-            ("/".to_owned(), Err("name is empty")),
-            (
-                "/a/".to_owned(),
-                Err("name must not end with a slash or contain two slashes in a row"),
-            ),
-            (
-                "//a".to_owned(),
-                Err("name must not end with a slash or contain two slashes in a row"),
-            ),
-            (
-                "/a b".to_owned(),
-                Err("name may contain only letters, digits and the characters _ - / . : ( ) [ ]"),
-            ),
-            (
-                "/ä".to_owned(),
-                Err("name may contain only letters, digits and the characters _ - / . : ( ) [ ]"),
-            ),
-            (
-                "/a,b".to_owned(),
-                Err("name may contain only letters, digits and the characters _ - / . : ( ) [ ]"),
-            ),
+            ("/a/b_c-d.e:f(1)[2]", Ok(())),
+            (&longest, Ok(())),
+            (&too_long, Err("name must have at most 255 characters")),
+            ("/", Err("name is empty")),
+            ("/a/", Err(slashes)),
+            ("//a", Err(slashes)),
+            ("/a b", Err(characters)),
+            ("/ä", Err(characters)),
+            ("/a,b", Err(characters)),
         ] {
-            assert_eq!(check_name(&candidate), result, "{candidate}");
+            assert_eq!(check_name(candidate), result, "{candidate}");
         }
     }
 
@@ -371,25 +358,13 @@ mod tests {
             let quotes = "\"".repeat(VALUE_BYTES_MAX + excess);
             let letters = "x".repeat(VALUE_BYTES_MAX - frame + excess);
             let umlauts = "ä".repeat(METADATA_CHARACTERS_MAX - frame + excess);
+            let value = "value must have at most 65536 bytes";
+            let metadata = "metadata must have at most 7000 characters";
+            let (empty, none) = (object(String::new()), Node::null);
             for (credential_type, value, metadata, refusal) in [
-                (
-                    "password",
-                    text(&quotes),
-                    Node::null(),
-                    "value must have at most 65536 bytes",
-                ),
-                (
-                    "json",
-                    object(letters),
-                    Node::null(),
-                    "value must have at most 65536 bytes",
-                ),
-                (
-                    "json",
-                    object(String::new()),
-                    object(umlauts),
-                    "metadata must have at most 7000 characters",
-                ),
+                ("password", text(&quotes), none(), value),
+                ("json", object(letters), none(), value),
+                ("json", empty, object(umlauts), metadata),
             ] {
                 let fields = [
                     ("name", text("a")),

@@ -175,36 +175,13 @@ mod tests {
     }
 
     #[test]
-    fn refusals_name_the_violated_rule_and_the_parameters() {
+    fn values_that_the_server_converts_are_accepted() {
         for parameters in [
             json!({"digits": 12}),
             json!({"digits": "12", "seed": 5}),
             json!({"digits": true}),
         ] {
             pin(&parameters).unwrap();
-        }
-        for (parameters, words) in [
-            (
-                json!({"digits": 13}),
-                "digits: the value is greater than the maximum of 12",
-            ),
-            (json!({"digits": "x"}), "digits: must be of type integer"),
-            (
-                json!({"digits": 4, "length": 1}),
-                "unknown parameter length",
-            ),
-            (
-                json!({"digits": 4, "uses": ["f"]}),
-                r#"uses/0: must be one of "a", "b", "c", "d", "e""#,
-            ),
-            (json!({}), "digits"),
-        ] {
-            let refused = pin(&parameters).unwrap_err().to_string();
-            assert!(refused.contains(words), "{refused}");
-            assert!(
-                refused.ends_with("parameters of type pin: digits, seed, uses"),
-                "{refused}"
-            );
         }
     }
 
