@@ -33,12 +33,8 @@ async fn a_version_is_read_as_it_was_appended() {
         ..version(&fixture, "/A/b", "certificate", 1_001)
     };
     let id = appended.id;
-    let Appended::Written(written) = fixture
-        .database
-        .append(appended, AppendCondition::NewestIs(None), &[])
-        .await
-        .unwrap()
-    else {
+    let condition = AppendCondition::NewestIs(None);
+    let Ok(Appended::Written(written)) = fixture.append_if(appended, condition).await else {
         panic!("not written")
     };
     let read = fixture.database.version_by_id(id).await.unwrap().unwrap();
@@ -63,25 +59,12 @@ async fn versions_with_equal_or_earlier_times_are_sorted_by_sequence() {
         ids.push(fixture.append("/a", "value", milliseconds).await);
     }
     ids.reverse();
-    let read: Vec<Uuid> = fixture
-        .all("/a")
-        .await
-        .iter()
-        .map(|version| version.id)
-        .collect();
+    let read: Vec<Uuid> = fixture.all("/a").await.iter().map(|one| one.id).collect();
     assert_eq!(read, ids);
-    let newest = fixture
-        .database
-        .versions_of(
-            CredentialKey::Name(&LookupName::new("/a")),
-            VersionSelection::Newest(2),
-        )
-        .await
-        .unwrap();
-    assert_eq!(
-        newest.iter().map(|version| version.id).collect::<Vec<_>>(),
-        ids[..2]
-    );
+    let newest = fixture.versions("/a", VersionSelection::Newest(2)).await;
+    let newest = newest.unwrap();
+    let newest_ids: Vec<Uuid> = newest.iter().map(|one| one.id).collect();
+    assert_eq!(newest_ids, ids[..2]);
     assert!(newest[0].sequence > newest[1].sequence);
 }
 
@@ -97,14 +80,9 @@ async fn a_duplicate_id_is_not_reported_as_transitional_exists() {
         },
         ..version(&fixture, "/c", "certificate", 2)
     };
-    let outcome = fixture
-        .database
-        .append(second, AppendCondition::Always, &[])
-        .await;
-    assert!(
-        matches!(outcome, Err(RepositoryError::Query(_))),
-        "{outcome:?}"
-    );
+    let outcome = fixture.append_if(second, AppendCondition::Always).await;
+    let is_of_query = matches!(outcome, Err(RepositoryError::Query(_)));
+    assert!(is_of_query, "{outcome:?}");
 }
 
 #[tokio::test]
@@ -135,42 +113,28 @@ async fn a_version_for_a_recreated_credential_is_not_added() {
 async fn appending_checks_the_type_before_the_condition() {
     let fixture = Fixture::new().await;
     let first = fixture.append("/a", "value", 1).await;
-    for (credential_type, condition, expected) in [
-        ("json", AppendCondition::Always, "TypeDiffers"),
+    let always = AppendCondition::Always;
+    let newest = AppendCondition::NewestIs;
+    for (name, credential_type, condition, expected) in [
+        ("/a", "json", always, "TypeDiffers"),
+        ("/a", "json", newest(Some(first)), "TypeDiffers"),
+        ("/a", "value", newest(None), "Changed"),
+        ("/a", "value", newest(Some(Uuid::nil())), "Changed"),
+        ("/a", "value", newest(Some(first)), "Written"),
+        ("/a", "value", newest(Some(first)), "Changed"),
         (
-            "json",
-            AppendCondition::NewestIs(Some(first)),
-            "TypeDiffers",
-        ),
-        ("value", AppendCondition::NewestIs(None), "Changed"),
-        (
+            "/A",
             "value",
-            AppendCondition::NewestIs(Some(Uuid::nil())),
-            "Changed",
+            always,
+            "CasingDiffers(CredentialName(\"/a\"))",
         ),
-        ("value", AppendCondition::NewestIs(Some(first)), "Written"),
-        ("value", AppendCondition::NewestIs(Some(first)), "Changed"),
+        ("/absent", "value", newest(Some(first)), "Changed"),
     ] {
-        let new = version(&fixture, "/a", credential_type, 2);
-        let outcome = fixture.database.append(new, condition, &[]).await.unwrap();
+        let new = version(&fixture, name, credential_type, 2);
+        let outcome = fixture.append_if(new, condition).await.unwrap();
         assert!(format!("{outcome:?}").starts_with(expected), "{outcome:?}");
     }
-    let cased = version(&fixture, "/A", "value", 2);
-    let outcome = fixture
-        .database
-        .append(cased, AppendCondition::Always, &[])
-        .await
-        .unwrap();
-    assert!(matches!(outcome, Appended::CasingDiffers(name) if name.as_str() == "/a"));
     assert_eq!(fixture.all("/a").await.len(), 2);
-    let absent = version(&fixture, "/absent", "value", 2);
-    let condition = AppendCondition::NewestIs(Some(first));
-    let outcome = fixture
-        .database
-        .append(absent, condition, &[])
-        .await
-        .unwrap();
-    assert!(matches!(outcome, Appended::Changed));
     assert!(fixture.all("/absent").await.is_empty());
 }
 
@@ -181,13 +145,7 @@ async fn an_invalid_row_is_an_inconsistency_that_names_its_column() {
     fixture
         .change("update credential set credential_type = '???'")
         .await;
-    let outcome = fixture
-        .database
-        .versions_of(
-            CredentialKey::Name(&LookupName::new("/a")),
-            VersionSelection::All,
-        )
-        .await;
+    let outcome = fixture.versions("/a", VersionSelection::All).await;
     assert!(matches!(
         outcome,
         Err(RepositoryError::Inconsistent("credential.credential_type"))
@@ -199,13 +157,8 @@ async fn a_version_encrypted_with_an_unrecorded_key_is_refused() {
     let fixture = Fixture::new().await;
     let mut unknown = version(&fixture, "/a", "value", 1);
     unknown.envelope.key_id = Uuid::from_u128(99);
-    assert!(
-        fixture
-            .database
-            .append(unknown, AppendCondition::Always, &[])
-            .await
-            .is_err()
-    );
+    let outcome = fixture.append_if(unknown, AppendCondition::Always).await;
+    assert!(outcome.is_err());
     assert!(fixture.all("/a").await.is_empty());
 }
 
@@ -220,30 +173,27 @@ async fn the_size_counts_only_the_selected_versions() {
     let id = fixture.all("/It").await[0].credential_id;
     for count_max in [0, 1, 3, 4, 5, u32::MAX] {
         let selection = VersionSelection::Newest(count_max);
-        let read = fixture
-            .database
-            .versions_of(CredentialKey::Name(&name), selection)
-            .await;
-        let read = read.unwrap();
+        let read = fixture.versions("/iT", selection).await.unwrap();
         let bytes = read.iter().map(|version| version.envelope.ciphertext.len());
         let expected = VersionsSize {
             count: u32::try_from(read.len()).unwrap(),
             ciphertext_bytes: bytes.sum(),
         };
         for key in [CredentialKey::Name(&name), CredentialKey::Id(id)] {
-            let size = fixture
-                .database
-                .size_of_versions(&reader(), key, count_max)
-                .await;
-            assert_eq!(size.unwrap(), expected, "{key:?} {count_max}");
+            let size = fixture.size(key, count_max).await;
+            assert_eq!(size, expected, "{key:?} {count_max}");
         }
     }
-    let nothing = CredentialKey::Id(Uuid::nil());
-    let size = fixture
-        .database
-        .size_of_versions(&reader(), nothing, 1)
-        .await;
-    assert_eq!(size.unwrap(), VersionsSize::default());
+    let size = fixture.size(CredentialKey::Id(Uuid::nil()), 1).await;
+    assert_eq!(size, VersionsSize::default());
+}
+
+impl Fixture {
+    async fn size(&self, key: CredentialKey<'_>, count_max: u32) -> VersionsSize {
+        let caller = reader();
+        let size = self.database.size_of_versions(&caller, key, count_max);
+        size.await.unwrap()
+    }
 }
 
 #[tokio::test]

@@ -188,6 +188,26 @@ impl Fixture {
         }
     }
 
+    /// Appends a version if the condition holds.
+    pub(crate) async fn append_if(
+        &self,
+        new: NewVersion,
+        condition: AppendCondition,
+    ) -> Result<Appended, RepositoryError> {
+        self.database.append(new, condition, &[]).await
+    }
+
+    /// Returns the versions of a credential in this selection.
+    pub(crate) async fn versions(
+        &self,
+        name: &str,
+        selection: VersionSelection,
+    ) -> Result<Vec<StoredVersion>, RepositoryError> {
+        let name = LookupName::new(name);
+        let key = CredentialKey::Name(&name);
+        self.database.versions_of(key, selection).await
+    }
+
     pub(crate) async fn append_certificate(
         &self,
         name: &str,
@@ -205,13 +225,7 @@ impl Fixture {
     }
 
     pub(crate) async fn all(&self, name: &str) -> Vec<StoredVersion> {
-        self.database
-            .versions_of(
-                CredentialKey::Name(&LookupName::new(name)),
-                VersionSelection::All,
-            )
-            .await
-            .unwrap()
+        self.versions(name, VersionSelection::All).await.unwrap()
     }
 
     /// Changes rows like another program would.
