@@ -6,8 +6,6 @@ use keywright_harness::{Options, Server, signal};
 use reqwest::{Method, header::HOST};
 use serde_json::json;
 
-use crate::limit_file_size;
-
 #[tokio::test]
 async fn heads_with_ambiguous_host_or_length_are_400() {
     let server = Server::start().await;
@@ -251,28 +249,6 @@ async fn signals_of_failing_writes_do_not_kill_the_server() {
             server.get("/health").await.expect(200);
         }
     }
-    let body = |value: &str| json!({"name": "/a", "type": "value", "value": value});
-    server.put("/api/v1/data", body("before")).await.expect(200);
-    let before = limit_file_size(&server, Some(1));
-    for number in 0..5 {
-        let response = server.put("/api/v1/data", body(&number.to_string())).await;
-        assert!(response.status >= 500, "{response:?}");
-        server.get("/info").await.expect(200);
-    }
-    limit_file_size(&server, before);
-    let mut response = server.put("/api/v1/data", body("after")).await;
-    for _ in 0..600 {
-        if response.status == 200 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        response = server.put("/api/v1/data", body("after")).await;
-    }
-    let response = server
-        .get("/api/v1/data?name=/a&current=true")
-        .await
-        .expect(200);
-    assert_eq!(response.json()["data"][0]["value"], "after");
 }
 
 /// Returns the status of the response to a request with this incomplete head and this body.

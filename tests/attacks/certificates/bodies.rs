@@ -205,22 +205,30 @@ pub(crate) fn overreaching(root: &Node) -> Vec<Attack> {
     attacks
 }
 
+/// Elements that X.509 does not define: the position, and the tag and the contents that replace it.
+const ELEMENTS: [(&str, &[usize], u8, &[u8]); 8] = [
+    ("serial number of zero", &[SERIAL], INTEGER, &[0]),
+    ("negative serial number", &[SERIAL], INTEGER, &[0x80]),
+    ("serial number of 21 octets", &[SERIAL], INTEGER, &[1; 21]),
+    ("not a string", ATTRIBUTE, OCTET_STRING, b"text"),
+    ("BMPString of an odd length", ATTRIBUTE, 0x1e, b"\0a\0"),
+    ("half a character", ATTRIBUTE, 0x1e, &[0xd8, 0]),
+    ("beyond Unicode", ATTRIBUTE, 0x1c, &[0, 0x11, 0, 0]),
+    ("empty public key", &[PUBLIC_KEY, 1], BIT_STRING, &[0]),
+];
+const ATTRIBUTE: &[usize] = &[SUBJECT, 0, 0, 1];
+
 /// Returns structures that X.509 does not define.
 pub(crate) fn structures() -> Vec<Attack> {
-    vec![
+    let elements = ELEMENTS.map(|(name, path, tag, contents)| {
+        attack(name, move |body| *body.at(path) = Node::new(tag, contents))
+    });
+    let mut attacks = Vec::from(elements);
+    attacks.extend([
         attack("version 1", |body| body.at(&[VERSION, 0]).bytes()[0] = 0),
         attack("version 2", |body| body.at(&[VERSION, 0]).bytes()[0] = 1),
         attack("version 4", |body| body.at(&[VERSION, 0]).bytes()[0] = 3),
         attack("absent version", |body| drop(body.nodes().remove(VERSION))),
-        attack("serial number of zero", |body| {
-            *body.at(&[SERIAL]) = Node::new(INTEGER, &[0]);
-        }),
-        attack("negative serial number", |body| {
-            *body.at(&[SERIAL]) = Node::new(INTEGER, &[0x80]);
-        }),
-        attack("serial number of 21 octets", |body| {
-            *body.at(&[SERIAL]) = Node::new(INTEGER, &[1; 21]);
-        }),
         attack("algorithm with parameters", |body| {
             body.at(&[ALGORITHM]).nodes().push(Node::null());
         }),
@@ -241,21 +249,6 @@ pub(crate) fn structures() -> Vec<Attack> {
             body.at(&[SUBJECT])
                 .nodes()
                 .push(Node::of(SET, nodes.into()));
-        }),
-        attack("attribute that is not a string", |body| {
-            *body.at(&[SUBJECT, 0, 0, 1]) = Node::new(OCTET_STRING, b"text");
-        }),
-        attack("BMPString of an odd length", |body| {
-            *body.at(&[SUBJECT, 0, 0, 1]) = Node::new(0x1e, b"\0a\0");
-        }),
-        attack("BMPString with half a character", |body| {
-            *body.at(&[SUBJECT, 0, 0, 1]) = Node::new(0x1e, &[0xd8, 0]);
-        }),
-        attack("UniversalString beyond Unicode", |body| {
-            *body.at(&[SUBJECT, 0, 0, 1]) = Node::new(0x1c, &[0, 0x11, 0, 0]);
-        }),
-        attack("empty public key", |body| {
-            *body.at(&[PUBLIC_KEY, 1]) = Node::new(BIT_STRING, &[0]);
         }),
         attack("point that is not on its curve", |body| {
             let identifiers = [&[0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1][..], P256];
@@ -282,7 +275,8 @@ pub(crate) fn structures() -> Vec<Attack> {
         attack("empty list of extensions", |body| {
             body.at(&[EXTENSIONS, 0]).nodes().clear();
         }),
-    ]
+    ]);
+    attacks
 }
 
 fn rsa_keys() -> Vec<Attack> {
@@ -339,79 +333,41 @@ fn rights(root: &Node) -> Vec<Attack> {
     ]
 }
 
+/// The last arc of an extension, whether it is critical, and a value that must be rejected, in hexadecimal digits.
+const VALUES: &str = "
+    explicit cA FALSE: 19 critical 3003010100
+    path length of a leaf: 19 critical 3003020100
+    key usage with a trailing zero bit: 15 critical 030204a0
+    key usage without a bit: 15 critical 030100
+    empty extended key usage: 37 optional 3000
+    empty alternative names: 17 optional 3000
+    unknown kind of alternative name: 17 optional 30028900
+    two alternative names in one value: 17 optional 30038201613003820162
+    empty key identifier: 14 optional 0400
+    empty list of distribution points: 31 optional 3000
+    policy without an identifier: 32 optional 30023000
+    policy constraints with a negative count: 36 optional 30038001ff
+    minimum of zero in name constraints: 30 optional 300aa1083006820161800100
+    network without a mask: 30 optional 300aa108300687040a000000
+    unknown extension that is not DER: 99 optional 300574657874
+    unknown critical extension: 99 critical 0500
+";
+
 fn extensions() -> Vec<Attack> {
-    // The extension's last arc, whether it is critical, and a value that must be rejected.
-    let values: [(&str, &[u8], bool, &[u8]); 16] = [
-        ("explicit cA FALSE", &[19], true, &[0x30, 3, 1, 1, 0]),
-        ("path length of a leaf", &[19], true, &[0x30, 3, 2, 1, 0]),
-        (
-            "key usage with a trailing zero bit",
-            &[15],
-            true,
-            &[3, 2, 4, 0xa0],
-        ),
-        ("key usage without a bit", &[15], true, &[3, 1, 0]),
-        ("empty extended key usage", &[37], false, &[0x30, 0]),
-        ("empty alternative names", &[17], false, &[0x30, 0]),
-        (
-            "unknown kind of alternative name",
-            &[17],
-            false,
-            &[0x30, 2, 0x89, 0],
-        ),
-        (
-            "two alternative names in one value",
-            &[17],
-            false,
-            b"\x30\x03\x82\x01a\x30\x03\x82\x01b",
-        ),
-        ("empty key identifier", &[14], false, &[4, 0]),
-        (
-            "empty list of distribution points",
-            &[31],
-            false,
-            &[0x30, 0],
-        ),
-        (
-            "policy without an identifier",
-            &[32],
-            false,
-            &[0x30, 2, 0x30, 0],
-        ),
-        (
-            "policy constraints with a negative count",
-            &[36],
-            false,
-            &[0x30, 3, 0x80, 1, 0xff],
-        ),
-        (
-            "minimum of zero in name constraints",
-            &[30],
-            false,
-            b"\x30\x0a\xa1\x08\x30\x06\x82\x01a\x80\x01\x00",
-        ),
-        (
-            "network without a mask",
-            &[30],
-            false,
-            b"\x30\x0a\xa1\x08\x30\x06\x87\x04\x0a\x00\x00\x00",
-        ),
-        (
-            "unknown extension that is not DER",
-            &[99],
-            false,
-            b"\x30\x05text",
-        ),
-        ("unknown critical extension", &[99], true, &[5, 0]),
-    ];
-    let mut attacks: Vec<Attack> = values
-        .into_iter()
-        .map(|(name, arcs, is_critical, value)| {
-            attack(name, move |body| {
-                set_extension(body, arcs, is_critical, value);
-            })
+    let values = VALUES.trim().lines().map(|line| {
+        let (name, rest) = line.trim().split_once(": ").unwrap();
+        let [arc, criticality, digits] = rest.split(' ').collect::<Vec<_>>()[..] else {
+            panic!("{line}");
+        };
+        let arc = arc.parse().unwrap();
+        let octets = (0..digits.len()).step_by(2);
+        let value = octets.map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap());
+        let (is_critical, value) = (criticality == "critical", value.collect::<Vec<_>>());
+        attack(name, move |body| {
+            set_extension(body, &[arc], is_critical, &value);
         })
-        .collect();
+    });
+    let mut attacks: Vec<Attack> = values.collect();
     attacks.push(attack("duplicate extension", |body| {
         let extension = body.at(&[EXTENSIONS, 0, 0]).clone();
         body.at(&[EXTENSIONS, 0]).nodes().push(extension);

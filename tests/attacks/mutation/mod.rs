@@ -187,26 +187,33 @@ const TARGET_WORDS: [&[u8]; 18] = [
 ];
 
 #[tokio::test]
-async fn mutated_paths_and_queries_cause_no_server_error() {
+async fn mutated_paths_cause_no_server_error_and_need_a_token() {
     let server = Server::start().await;
     server.stored("/a/b", "json", json!({"a": 1})).await;
+    // The only page in `TARGETS` that needs no token.
+    let open = server.get("/docs").await.expect(200).body;
     let mut rounds = Rounds::new(3, 1_500);
     while let Some((round, mut random)) = rounds.next() {
         let target = random.mutated(random_target(round).as_bytes(), &TARGET_WORDS);
         let target: String = target.iter().map(|byte| as_written(*byte)).collect();
         let method = random.pick(&[Method::GET, Method::GET, Method::DELETE, Method::OPTIONS]);
-        let request = server.authorized(
-            method.clone(),
-            &format!("/{}", target.trim_start_matches('/')),
-        );
+        let path = format!("/{}", target.trim_start_matches('/'));
+        let request = server.authorized(method.clone(), &path);
         let attack = format!("round {round}: {method} {target}");
-        // Requests rejected by the client itself do not test the server.
-        match Response::try_to(request).await {
-            Ok(response) => assert_no_fault(&response, &attack),
-            Err(cause) => assert!(
-                cause.is_builder() || cause.is_request(),
-                "{attack}: {cause}"
-            ),
+        let anonymous = server.request(method.clone(), &path);
+        for (request, has_token) in [(request, true), (anonymous, false)] {
+            // Requests rejected by the client itself do not test the server.
+            match Response::try_to(request).await {
+                Ok(response) => {
+                    assert_no_fault(&response, &attack);
+                    let is_open = has_token || response.status != 200 || response.body == open;
+                    assert!(is_open, "{attack}: {response:?}");
+                }
+                Err(cause) => {
+                    let is_of_client = cause.is_builder() || cause.is_request();
+                    assert!(is_of_client, "{attack}: {cause}");
+                }
+            }
         }
         check(&server, round, &attack).await;
     }
