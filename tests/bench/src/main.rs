@@ -85,7 +85,7 @@ fn measure(arguments: &[String]) -> Outcome<()> {
             names.iter().any(|wanted| *wanted == name)
         };
         if is_selected {
-            println!("\n{name}: {}", measurement(&given)?);
+            println!("\n{name}: {}", measurement(name, &given)?);
         }
     }
     Ok(())

@@ -13,8 +13,8 @@ use std::path::PathBuf;
 
 use crate::{statistics::Outcome, table::Table};
 
-/// The name and the function of a measurement.
-type Measurement = (&'static str, fn(&Arguments) -> Outcome<Table>);
+/// The name of a measurement, and its function, which gets the name.
+type Measurement = (&'static str, fn(&str, &Arguments) -> Outcome<Table>);
 
 /// The arguments other than names of measurements.
 #[derive(Default)]
@@ -28,32 +28,20 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) const MEASUREMENTS: [Measurement; 16] = [
-    ("get", |given| {
-        requests::measure("get", given.other.as_deref())
-    }),
-    ("interpolate", |given| {
-        requests::measure("interpolate", given.other.as_deref())
-    }),
-    ("set", |given| {
-        requests::measure("set", given.other.as_deref())
-    }),
-    ("flush", |given| {
-        requests::measure("flush", given.other.as_deref())
-    }),
-    ("generate", |given| {
-        requests::measure("generate", given.other.as_deref())
-    }),
-    ("latency", |given| {
-        requests::measure("latency", given.other.as_deref())
-    }),
-    ("scale", |given| scale::measure(&given.sizes)),
-    ("find", |given| scale::measure_find(&given.sizes)),
-    ("rotation", |given| bulk::measure_rotation(&given.sizes)),
-    ("plugins", |given| plugins::measure(&given.components)),
-    ("rsa", |_| native::measure()),
-    ("bulk", |_| bulk::measure()),
-    ("existence", |_| existence::measure()),
-    ("versions", |_| versions::measure()),
-    ("start", |_| start::measure()),
-    ("memory", |_| start::measure_memory()),
+    ("get", requests::measure),
+    ("interpolate", requests::measure),
+    ("set", requests::measure),
+    ("flush", requests::measure),
+    ("generate", requests::measure),
+    ("latency", requests::measure),
+    ("scale", |_, given| scale::measure(&given.sizes)),
+    ("find", |_, given| scale::measure_find(&given.sizes)),
+    ("rotation", |_, given| bulk::measure_rotation(&given.sizes)),
+    ("plugins", |_, given| plugins::measure(&given.components)),
+    ("rsa", |_, _| native::measure()),
+    ("bulk", |_, _| bulk::measure()),
+    ("existence", |_, _| existence::measure()),
+    ("versions", |_, _| versions::measure()),
+    ("start", |_, _| start::measure()),
+    ("memory", |_, _| start::measure_memory()),
 ];

@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use crate::{
     disk::Disk,
     load::{self, Cost, MakeRequest, Pace, Side},
+    measurements::Arguments,
     process,
     reference_server::{self, ReferenceServer},
     server::{self, Connection, Request, ServerAddress},
@@ -163,7 +164,7 @@ pub(crate) fn is_request_measurement(measurement: &str) -> bool {
 }
 
 /// Measures the groups of a measurement on each engine that they have rows for.
-pub(crate) fn measure(measurement: &str, other: Option<&Path>) -> Outcome<Table> {
+pub(crate) fn measure(measurement: &str, given: &Arguments) -> Outcome<Table> {
     tokio::runtime::Runtime::new()?.block_on(async {
         let title = format!("values of {} bytes, {ROUNDS} rounds", server::VALUE_BYTES);
         let mut table = Table::of_costs(title);
@@ -178,6 +179,7 @@ pub(crate) fn measure(measurement: &str, other: Option<&Path>) -> Outcome<Table>
                 Engine::all_on(&disk)
             };
             for engine in engines {
+                let other = given.other.as_deref();
                 group.measure(&mut table, &engine, &disk, other).await?;
             }
         }
