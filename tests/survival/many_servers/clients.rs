@@ -10,7 +10,7 @@ use std::{
 };
 
 use keywright_harness::{Response, Server};
-use reqwest::{Method, StatusCode};
+use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use uuid::Uuid;
@@ -89,20 +89,13 @@ async fn change_password(recorder: &mut Recorder, seen: &mut Option<(&'static st
     let name = PASSWORDS[random(PASSWORDS.len())];
     let length = if random(4) == 0 { 24 } else { 20 };
     match random(20) {
-        0..4 => {
-            recorder
-                .generate_password(name, Mode::NoOverwrite, length)
-                .await;
-        }
-        4..9 => {
-            recorder
-                .generate_password(name, Mode::Converge, length)
-                .await;
-        }
-        9..11 => {
-            recorder
-                .generate_password(name, Mode::Overwrite, length)
-                .await;
+        number @ 0..11 => {
+            let mode = match number {
+                0..4 => Mode::NoOverwrite,
+                4..9 => Mode::Converge,
+                _ => Mode::Overwrite,
+            };
+            recorder.generate_password(name, mode, length).await;
         }
         11 => {
             let value = Uuid::new_v4().to_string();
@@ -128,50 +121,38 @@ async fn change_certificate(recorder: &mut Recorder) {
     if random(12) == 0 {
         return recorder.delete(name).await;
     }
-    let Some((credential, versions)) = recorder.read_certificate(name).await else {
-        return recorder
-            .generate_certificate(name, Mode::NoOverwrite, None)
-            .await;
+    let mode = match recorder.read_certificate(name).await {
+        None => Mode::NoOverwrite,
+        Some((credential, versions)) => {
+            let any = versions[random(versions.len())];
+            match random(8) {
+                0..2 => return recorder.regenerate_as_transitional(name, credential).await,
+                2..4 => {
+                    return recorder
+                        .move_transitional(name, credential, Some(any))
+                        .await;
+                }
+                4 => return recorder.move_transitional(name, credential, None).await,
+                5 => Mode::Overwrite,
+                6 => return recorder.delete_version(name, credential, any).await,
+                _ => Mode::Converge,
+            }
+        }
     };
-    let any = versions[random(versions.len())];
-    match random(8) {
-        0..2 => recorder.regenerate_as_transitional(name, credential).await,
-        2..4 => {
-            recorder
-                .move_transitional(name, credential, Some(any))
-                .await;
-        }
-        4 => recorder.move_transitional(name, credential, None).await,
-        5 => {
-            recorder
-                .generate_certificate(name, Mode::Overwrite, None)
-                .await;
-        }
-        6 => recorder.delete_version(name, credential, any).await,
-        _ => {
-            recorder
-                .generate_certificate(name, Mode::Converge, None)
-                .await;
-        }
-    }
+    recorder.generate_certificate(name, mode, None).await;
 }
 
 async fn change_leaf(recorder: &mut Recorder) {
     let name = LEAVES[random(LEAVES.len())];
-    match random(6) {
-        0..2 => recorder.regenerate_in_bulk(AUTHORITY, &LEAVES).await,
-        2 => {
-            recorder
-                .generate_certificate(name, Mode::Overwrite, Some(AUTHORITY))
-                .await;
-        }
-        3 => {
-            recorder
-                .generate_certificate(name, Mode::Converge, Some(AUTHORITY))
-                .await;
-        }
-        _ => drop(recorder.read(name).await),
-    }
+    let mode = match random(6) {
+        0..2 => return recorder.regenerate_in_bulk(AUTHORITY, &LEAVES).await,
+        2 => Mode::Overwrite,
+        3 => Mode::Converge,
+        _ => return drop(recorder.read(name).await),
+    };
+    recorder
+        .generate_certificate(name, mode, Some(AUTHORITY))
+        .await;
 }
 
 /// Returns a number below a bound. Histories are not reproducible, because the interleaving of calls depends on the
@@ -207,28 +188,20 @@ impl Recorder {
         self.calls
     }
 
-    pub(super) async fn set_password(&mut self, name: &str, value: &str) {
+    async fn set_password(&mut self, name: &str, value: &str) {
         let body = json!({"name": name, "type": "password", "value": value});
-        let outcome = |response: &Response| Outcome::Version(seen(&response.json()));
-        self.record(
-            name,
-            Action::Set,
-            Method::PUT,
-            DATA_PATH,
-            Some(body),
-            outcome,
-        )
-        .await;
+        let request = self.request(Method::PUT, DATA_PATH, &body);
+        self.record(name, Action::Set, request, version).await;
     }
 
-    pub(super) async fn generate_password(&mut self, name: &str, mode: Mode, length: u32) {
+    async fn generate_password(&mut self, name: &str, mode: Mode, length: u32) {
         let parameters = json!({"length": length});
         self.generate(name, mode, "password", parameters, length)
             .await;
     }
 
     /// Generates a certificate with a small key; a CA is self-signed.
-    pub(super) async fn generate_certificate(&mut self, name: &str, mode: Mode, ca: Option<&str>) {
+    async fn generate_certificate(&mut self, name: &str, mode: Mode, ca: Option<&str>) {
         let mut parameters = json!({"common_name": "test", "key_type": "ecdsa-p256"});
         match ca {
             Some(ca) => parameters["ca"] = ca.into(),
@@ -252,111 +225,93 @@ impl Recorder {
             Mode::Overwrite => "overwrite",
         };
         let body = json!({"name": name, "type": credential_type, "mode": word, "parameters": parameters_json});
+        let request = self.request(Method::POST, DATA_PATH, &body);
         let action = Action::Generate { mode, parameters };
-        let outcome = |response: &Response| Outcome::Version(seen(&response.json()));
-        self.record(name, action, Method::POST, DATA_PATH, Some(body), outcome)
+        self.record(name, action, request, version).await;
+    }
+
+    async fn regenerate(&mut self, name: &str) {
+        let body = json!({"name": name});
+        let request = self.request(Method::POST, "/api/v1/regenerate", &body);
+        self.record(name, Action::Regenerate, request, version)
             .await;
     }
 
-    pub(super) async fn regenerate(&mut self, name: &str) {
-        let path = "/api/v1/regenerate";
-        let outcome = |response: &Response| Outcome::Version(seen(&response.json()));
-        let body = Some(json!({"name": name}));
-        self.record(name, Action::Regenerate, Method::POST, path, body, outcome)
-            .await;
-    }
-
-    pub(super) async fn delete(&mut self, name: &str) {
+    async fn delete(&mut self, name: &str) {
         let path = format!("{DATA_PATH}?name={name}");
-        self.record(name, Action::Delete, Method::DELETE, &path, None, |_| {
-            Outcome::Done
-        })
-        .await;
+        let request = self.server.authorized(Method::DELETE, &path);
+        self.record(name, Action::Delete, request, done).await;
     }
 
     /// Returns the ids of all versions, newest first.
-    pub(super) async fn read(&mut self, name: &str) -> Vec<Id> {
+    async fn read(&mut self, name: &str) -> Vec<Id> {
         let path = format!("{DATA_PATH}?name={name}");
+        let request = self.server.authorized(Method::GET, &path);
         let outcome = |response: &Response| {
             let data = response.json()["data"].take();
             Outcome::Versions(data.as_array().unwrap().iter().map(seen).collect())
         };
-        match self
-            .record(name, Action::Read, Method::GET, &path, None, outcome)
-            .await
-        {
+        match self.record(name, Action::Read, request, outcome).await {
             Outcome::Versions(seen) => seen.iter().map(|seen| seen.id).collect(),
             _ => Vec::new(),
         }
     }
 
-    pub(super) async fn read_version(&mut self, name: &str, id: Id) {
+    async fn read_version(&mut self, name: &str, id: Id) {
         let path = format!("{DATA_PATH}/{}", Uuid::from_u128(id));
-        let outcome = |response: &Response| Outcome::Version(seen(&response.json()));
+        let request = self.server.authorized(Method::GET, &path);
         let action = Action::ReadVersion(id);
-        self.record(name, action, Method::GET, &path, None, outcome)
-            .await;
+        self.record(name, action, request, version).await;
     }
 
     /// Returns the id of a certificate's credential, and the ids of its versions.
-    pub(super) async fn read_certificate(&mut self, name: &str) -> Option<(Id, Vec<Id>)> {
+    async fn read_certificate(&mut self, name: &str) -> Option<(Id, Vec<Id>)> {
         let path = format!("{CERTIFICATES_PATH}?name={name}");
+        let request = self.server.authorized(Method::GET, &path);
         let outcome = |response: &Response| {
             let certificate = response.json()["certificates"][0].take();
             let versions = certificate["versions"].as_array().unwrap().iter();
             Outcome::Certificate(id(&certificate), versions.map(seen).collect())
         };
         let action = Action::ReadCertificate;
-        match self
-            .record(name, action, Method::GET, &path, None, outcome)
-            .await
-        {
+        match self.record(name, action, request, outcome).await {
             Outcome::Certificate(id, seen) => Some((id, seen.iter().map(|seen| seen.id).collect())),
             _ => None,
         }
     }
 
-    pub(super) async fn regenerate_as_transitional(&mut self, name: &str, credential: Id) {
-        let path = format!(
-            "{CERTIFICATES_PATH}/{}/regenerate",
-            Uuid::from_u128(credential)
-        );
+    async fn regenerate_as_transitional(&mut self, name: &str, credential: Id) {
+        let path = certificate_path(credential, "regenerate");
+        let body = json!({"set_as_transitional": true});
+        let request = self.request(Method::POST, &path, &body);
         let action = Action::RegenerateAsTransitional { credential };
-        let body = Some(json!({"set_as_transitional": true}));
-        let outcome = |response: &Response| Outcome::Version(seen(&response.json()));
-        self.record(name, action, Method::POST, &path, body, outcome)
-            .await;
+        self.record(name, action, request, version).await;
     }
 
-    pub(super) async fn move_transitional(&mut self, name: &str, credential: Id, to: Option<Id>) {
-        let path = format!(
-            "{CERTIFICATES_PATH}/{}/update_transitional_version",
-            Uuid::from_u128(credential)
-        );
+    async fn move_transitional(&mut self, name: &str, credential: Id, to: Option<Id>) {
+        let path = certificate_path(credential, "update_transitional_version");
+        let body = json!({"version": to.map(Uuid::from_u128)});
+        let request = self.request(Method::PUT, &path, &body);
         let action = Action::MoveTransitional { credential, to };
-        let body = Some(json!({"version": to.map(Uuid::from_u128)}));
-        self.record(name, action, Method::PUT, &path, body, |_| Outcome::Done)
-            .await;
+        self.record(name, action, request, done).await;
     }
 
-    pub(super) async fn delete_version(&mut self, name: &str, credential: Id, version: Id) {
-        let [credential_id, version_id] = [credential, version].map(Uuid::from_u128);
-        let path = format!("{CERTIFICATES_PATH}/{credential_id}/versions/{version_id}");
+    async fn delete_version(&mut self, name: &str, credential: Id, version: Id) {
+        let rest = format!("versions/{}", Uuid::from_u128(version));
+        let path = certificate_path(credential, &rest);
+        let request = self.server.authorized(Method::DELETE, &path);
         let action = Action::DeleteVersion {
             credential,
             version,
         };
-        self.record(name, action, Method::DELETE, &path, None, |_| Outcome::Done)
-            .await;
+        self.record(name, action, request, done).await;
     }
 
     /// Regenerates all certificates that a CA signed. Records one call for each of these leaves.
-    pub(super) async fn regenerate_in_bulk(&mut self, authority: &str, leaves: &[&str]) {
+    async fn regenerate_in_bulk(&mut self, authority: &str, leaves: &[&str]) {
         let begun = self.start.elapsed();
         let body = json!({"signed_by": authority});
-        let response = self
-            .send(Method::POST, "/api/v1/bulk-regenerate", Some(body))
-            .await;
+        let response = send(self.request(Method::POST, "/api/v1/bulk-regenerate", &body)).await;
         let ended = self.start.elapsed();
         if response.as_ref().is_some_and(is_not_done) {
             return;
@@ -386,13 +341,11 @@ impl Recorder {
         &mut self,
         name: &str,
         action: Action,
-        method: Method,
-        path: &str,
-        body: Option<Value>,
+        request: RequestBuilder,
         outcome: impl Fn(&Response) -> Outcome,
     ) -> Outcome {
         let begun = self.start.elapsed();
-        let response = self.send(method, path, body).await;
+        let response = send(request).await;
         let ended = self.start.elapsed();
         let outcome = match &response {
             Some(response) if is_not_done(response) => return Outcome::Unknown,
@@ -416,19 +369,33 @@ impl Recorder {
         outcome
     }
 
-    /// Sends a request; returns `None` if the response is missing or incomplete.
-    async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Option<Response> {
-        let request = self.server.authorized(method, path);
-        let request = match body {
-            Some(body) => request.body(body.to_string()),
-            None => request,
-        };
-        let response = Response::try_to(request).await.ok()?;
-        if response.status == StatusCode::SERVICE_UNAVAILABLE {
-            response.assert_contains("\"error\"");
-        }
-        Some(response)
+    fn request(&self, method: Method, path: &str, body: &Value) -> RequestBuilder {
+        self.server.authorized(method, path).body(body.to_string())
     }
+}
+
+fn certificate_path(credential: Id, rest: &str) -> String {
+    let id = Uuid::from_u128(credential);
+    format!("{CERTIFICATES_PATH}/{id}/{rest}")
+}
+
+/// Sends a request; returns `None` if the response is missing or incomplete.
+async fn send(request: RequestBuilder) -> Option<Response> {
+    let response = Response::try_to(request).await.ok()?;
+    if response.status == StatusCode::SERVICE_UNAVAILABLE {
+        response.assert_contains("\"error\"");
+    }
+    Some(response)
+}
+
+/// Returns the outcome of a request for a version.
+fn version(response: &Response) -> Outcome {
+    Outcome::Version(seen(&response.json()))
+}
+
+/// Returns the outcome of a request without a version in its response.
+fn done(_: &Response) -> Outcome {
+    Outcome::Done
 }
 
 /// Returns whether a server rejected a request without effect because of conflicting requests. Such requests are not part
