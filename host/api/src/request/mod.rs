@@ -381,6 +381,24 @@ mod tests {
         assert_eq!(normal(&format!("{long}/")), None);
     }
 
+    /// Writes a path in a random spelling: with parts that normalization removes, and with encoded characters.
+    fn spelled(path: &str, choices: &[u8]) -> String {
+        const SLASHES: [&str; 6] = ["/", "//", "/./", "/%2e/", "/x/../", "/x/y/%2E./.%2e//"];
+        let mut choices = choices.iter().map(|choice| usize::from(*choice)).cycle();
+        let mut chosen = |count: usize| choices.next().unwrap() % count;
+        let mut spelled = ["", "/..", "/.", "/../%2e%2E"][chosen(4)].to_owned();
+        for byte in path.bytes() {
+            match (byte, chosen(3)) {
+                (b'/', _) => write!(spelled, "{}", SLASHES[chosen(6)]),
+                (_, 0) => write!(spelled, "%{byte:02x}"),
+                (_, 1) => write!(spelled, "%{byte:02X}"),
+                (byte, _) => write!(spelled, "{}", char::from(byte)),
+            }
+            .unwrap();
+        }
+        spelled + ["", "/", "//", "/.", "/x/..", "/%2e/"][chosen(6)]
+    }
+
     #[test]
     fn the_rest_of_a_target_is_unchanged() {
         for (target, form) in [
@@ -397,6 +415,14 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn each_spelling_has_the_same_normal_form(
+            path in "(/[a-z0-9_-]{1,8}){1,6}",
+            choices in prop::collection::vec(any::<u8>(), 256),
+        ) {
+            prop_assert_eq!(normal(&spelled(&path, &choices)), Some(path));
+        }
+
         #[test]
         fn normalization_is_idempotent(path in "/([a-z0-9._~/-]|%[0-9a-fA-F]{2}|[;%\\\\:]){0,40}") {
             if let Some(form) = normal(&path) {

@@ -14,7 +14,6 @@ mod credentials;
 mod edge;
 mod fakes;
 mod harness;
-mod paths;
 mod routes;
 mod storage;
 mod tokens;
