@@ -4,10 +4,7 @@ use std::{
     future::{Future, poll_fn},
     num::NonZeroU32,
     pin::pin,
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering},
-    },
+    sync::{Arc, atomic::AtomicI64},
     task::Poll,
     time::Duration,
 };
@@ -42,6 +39,30 @@ pub(crate) fn settings(on_failure: OnAuditFailure) -> AuditSettings {
     }
 }
 
+/// Returns settings with which a request waits only briefly for the sink.
+fn impatient(on_failure: OnAuditFailure) -> AuditSettings {
+    AuditSettings {
+        write_time_max: Duration::from_millis(200),
+        ..settings(on_failure)
+    }
+}
+
+/// Returns settings with a queue of this size.
+fn queue(unwritten_bytes_max: usize, on_failure: OnAuditFailure) -> AuditSettings {
+    AuditSettings {
+        unwritten_bytes_max,
+        ..settings(on_failure)
+    }
+}
+
+async fn read(service: &Service) -> StatusCode {
+    service.get("/api/v1/data?name=/a").await.status
+}
+
+async fn set(service: &Service) -> StatusCode {
+    service.send("PUT", "/api/v1/data", VALUE).await.status
+}
+
 async fn audited(settings: AuditSettings) -> (Service, Arc<AuditTrail>, MemorySink) {
     let sink = MemorySink::default();
     let (service, trail) = Service::audited(settings, sink.clone()).await;
@@ -72,21 +93,13 @@ async fn at_once<T>(future: impl Future<Output = T>) -> T {
 async fn disconnected_requests_are_audited_with_their_changes() {
     let (service, trail, sink) = audited(settings(OnAuditFailure::Refuse)).await;
     let storage = &service.storage;
-    storage
-        .is_stalled_after_append
-        .store(true, Ordering::SeqCst);
+    storage.stall(true);
     tokio::select! {
-        _ = service.send("PUT", "/api/v1/data", VALUE) => panic!("the request is complete"),
+        _ = set(&service) => panic!("the request is complete"),
         () = storage.has_stalled.notified() => {}
     }
-    storage
-        .is_stalled_after_append
-        .store(false, Ordering::SeqCst);
-    assert_eq!(
-        service.get("/api/v1/data?name=/a").await.status,
-        StatusCode::OK,
-        "the write was undone"
-    );
+    storage.stall(false);
+    assert_eq!(read(&service).await, StatusCode::OK, "the write was undone");
     trail.close().await;
     let events = sink.events();
     assert_eq!(fields(&events, "status"), [&json!(499), &json!(200)]);
@@ -128,17 +141,11 @@ async fn lines_already_written_are_not_written_again() {
 
 #[tokio::test]
 async fn a_sink_that_times_out_counts_as_failing() {
-    let (service, trail, sink) = audited(AuditSettings {
-        write_time_max: Duration::from_millis(20),
-        ..settings(OnAuditFailure::Refuse)
-    })
-    .await;
+    let (service, trail, sink) = audited(impatient(OnAuditFailure::Refuse)).await;
     sink.hold();
-    let withheld = service.send("PUT", "/api/v1/data", VALUE).await;
-    assert_eq!(withheld.status, StatusCode::INTERNAL_SERVER_ERROR);
+    assert_eq!(set(&service).await, StatusCode::INTERNAL_SERVER_ERROR);
     for _ in 0..3 {
-        let refused = service.send("PUT", "/api/v1/data", VALUE).await;
-        assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(set(&service).await, StatusCode::SERVICE_UNAVAILABLE);
     }
     sink.release();
     trail.close().await;
@@ -149,15 +156,13 @@ async fn a_sink_that_times_out_counts_as_failing() {
 async fn events_of_simultaneous_requests_share_a_write() {
     let (service, _trail, sink) = audited(settings(OnAuditFailure::Refuse)).await;
     sink.hold();
-    let mut requests: Vec<_> = (0..20)
-        .map(|_| Box::pin(service.get("/api/v1/data?name=/a")))
-        .collect();
+    let mut requests: Vec<_> = (0..20).map(|_| Box::pin(read(&service))).collect();
     for request in &mut requests {
         begin(request.as_mut()).await;
     }
     sink.release();
     for request in requests {
-        assert_eq!(request.await.status, StatusCode::NOT_FOUND);
+        assert_eq!(request.await, StatusCode::NOT_FOUND);
     }
     assert_eq!(sink.events().len(), 20);
     // The first may be written alone, before the others arrive.
@@ -168,7 +173,7 @@ async fn events_of_simultaneous_requests_share_a_write() {
 async fn events_after_closing_are_counted_as_lost() {
     let (service, trail, sink) = audited(settings(OnAuditFailure::Continue)).await;
     trail.close().await;
-    service.send("PUT", "/api/v1/data", VALUE).await;
+    set(&service).await;
     assert!(sink.events().is_empty());
     assert_eq!(trail.events_lost(), 1);
 }
@@ -176,17 +181,13 @@ async fn events_after_closing_are_counted_as_lost() {
 #[tokio::test]
 async fn events_beyond_the_queue_limit_are_lost_and_counted() {
     let (service, _, sink) = audited(settings(OnAuditFailure::Continue)).await;
-    service.get("/api/v1/data?name=/a").await;
+    read(&service).await;
     let line_bytes = sink.events()[0].to_string().len() + 1;
 
-    let (service, trail, sink) = audited(AuditSettings {
-        unwritten_bytes_max: 2 * line_bytes,
-        ..settings(OnAuditFailure::Continue)
-    })
-    .await;
+    let (service, trail, sink) = audited(queue(2 * line_bytes, OnAuditFailure::Continue)).await;
     sink.break_after(0);
     for lost in [0, 0, 1, 2] {
-        service.get("/api/v1/data?name=/a").await;
+        read(&service).await;
         assert_eq!(trail.events_lost(), lost);
     }
     sink.repair();
@@ -196,46 +197,34 @@ async fn events_beyond_the_queue_limit_are_lost_and_counted() {
 
 #[tokio::test]
 async fn a_request_waits_for_room_in_the_queue_or_is_refused() {
-    let (service, trail, sink) = audited(AuditSettings {
-        unwritten_bytes_max: 1,
-        ..settings(OnAuditFailure::Refuse)
-    })
-    .await;
+    let (service, trail, sink) = audited(queue(1, OnAuditFailure::Refuse)).await;
     for _ in 0..2 {
-        let response = service.get("/api/v1/data?name=/a").await;
-        assert_eq!(response.status, StatusCode::NOT_FOUND, "{}", response.text);
+        assert_eq!(read(&service).await, StatusCode::NOT_FOUND);
     }
     assert_eq!(sink.events().len(), 2);
     sink.hold();
-    let mut first = Box::pin(service.get("/api/v1/data?name=/a"));
+    let mut first = Box::pin(read(&service));
     begin(first.as_mut()).await;
-    let refused = service.send("PUT", "/api/v1/data", VALUE).await;
-    assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(set(&service).await, StatusCode::SERVICE_UNAVAILABLE);
     assert!(
         trail.is_written(),
         "a full queue does not count as a failure"
     );
-    let mut waiting = Box::pin(service.get("/api/v1/data?name=/a"));
+    let mut waiting = Box::pin(read(&service));
     begin(waiting.as_mut()).await;
     sink.release();
-    for read in [first, waiting] {
-        assert_eq!(read.await.status, StatusCode::NOT_FOUND, "the PUT was done");
+    for status in [first.await, waiting.await] {
+        assert_eq!(status, StatusCode::NOT_FOUND, "the PUT was done");
     }
     assert_eq!(trail.events_lost(), 0);
 }
 
 #[tokio::test]
 async fn no_event_of_a_started_request_is_lost_if_the_queue_is_full() {
-    let (service, trail, sink) = audited(AuditSettings {
-        unwritten_bytes_max: 1,
-        ..settings(OnAuditFailure::Refuse)
-    })
-    .await;
+    let (service, trail, sink) = audited(queue(1, OnAuditFailure::Refuse)).await;
     let storage = &service.storage;
-    storage
-        .is_stalled_after_append
-        .store(true, Ordering::SeqCst);
-    let mut change = Box::pin(service.send("PUT", "/api/v1/data", VALUE));
+    storage.stall(true);
+    let mut change = Box::pin(set(&service));
     tokio::select! {
         _ = change.as_mut() => panic!("the request is complete"),
         () = storage.has_stalled.notified() => {}
@@ -256,7 +245,7 @@ async fn no_event_of_a_started_request_is_lost_if_the_queue_is_full() {
 async fn a_long_target_is_logged_in_full_only_once() {
     let (service, _trail, sink) = audited(settings(OnAuditFailure::Refuse)).await;
     for _ in 0..3 {
-        service.send("PUT", "/api/v1/data", VALUE).await;
+        set(&service).await;
     }
     let address = |parameter: &str| {
         let parameters = vec![parameter; 60].join("&");
@@ -275,16 +264,11 @@ async fn a_long_target_is_logged_in_full_only_once() {
 
 #[tokio::test]
 async fn with_continue_only_one_request_waits_for_a_stalled_sink() {
-    let (service, trail, sink) = audited(AuditSettings {
-        write_time_max: Duration::from_millis(20),
-        ..settings(OnAuditFailure::Continue)
-    })
-    .await;
+    let (service, trail, sink) = audited(impatient(OnAuditFailure::Continue)).await;
     sink.hold();
-    service.get("/api/v1/data?name=/a").await;
+    read(&service).await;
     for _ in 0..3 {
-        let response = at_once(service.get("/api/v1/data?name=/a")).await;
-        assert_eq!(response.status, StatusCode::NOT_FOUND);
+        assert_eq!(at_once(read(&service)).await, StatusCode::NOT_FOUND);
     }
     sink.release();
     trail.close().await;
@@ -301,8 +285,8 @@ async fn a_request_over_the_limit_is_audited_without_waiting() {
     let on_failure = settings(OnAuditFailure::Refuse);
     let (service, trail) = Service::audited_within(limits, on_failure, sink.clone()).await;
     sink.hold();
-    let refused = at_once(service.get("/api/v1/data?name=/a")).await;
-    assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
+    let status = at_once(read(&service)).await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     sink.release();
     trail.close().await;
     let events = sink.events();
@@ -315,14 +299,9 @@ async fn a_request_over_the_limit_is_audited_without_waiting() {
 fn a_stalled_sink_does_not_prevent_shutdown() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let (service, trail, sink) = audited(AuditSettings {
-            write_time_max: Duration::from_millis(20),
-            ..settings(OnAuditFailure::Refuse)
-        })
-        .await;
+        let (service, trail, sink) = audited(impatient(OnAuditFailure::Refuse)).await;
         sink.hold();
-        let withheld = service.get("/api/v1/data?name=/a").await;
-        assert_eq!(withheld.status, StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(read(&service).await, StatusCode::INTERNAL_SERVER_ERROR);
         trail.close().await;
     });
     drop(runtime);
@@ -336,10 +315,11 @@ fn trail(on_failure: OnAuditFailure) -> (AuditTrail, MemorySink) {
     (trail.unwrap(), sink)
 }
 
-fn outcomes(sink: &MemorySink) -> Vec<(u64, Option<String>)> {
-    let outcomes = sink.events().into_iter().map(|event| {
-        let reason = event["request_details"]["not_deleted"].as_str();
-        (event["status"].as_u64().unwrap(), reason.map(str::to_owned))
+/// Returns the status of each event, and the reason why the version was not deleted.
+fn outcomes(sink: &MemorySink) -> Vec<(Value, Value)> {
+    let outcomes = sink.events().into_iter().map(|mut event| {
+        let reason = event["request_details"]["not_deleted"].take();
+        (event["status"].take(), reason)
     });
     outcomes.collect()
 }
@@ -348,32 +328,22 @@ fn outcomes(sink: &MemorySink) -> Vec<(u64, Option<String>)> {
 async fn a_failed_deletion_is_audited_with_the_reason() {
     let (trail, sink) = trail(OnAuditFailure::Refuse);
     let credential = credential();
-    let version_ids = [Uuid::from_u128(7)];
-    let deletion = deletion(&credential, &version_ids);
+    let deletion = deletion(&credential);
     trail.announce(&deletion).await.unwrap();
     trail.retract(&deletion, NotDeleted::Changed);
     trail.retract(&deletion, NotDeleted::Unconfirmed);
     trail.close().await;
+    let changed = "the version is still needed or was already deleted";
+    let unconfirmed = "the database did not confirm the deletion";
     let expected = [
-        (200, None),
-        (
-            409,
-            Some(String::from(
-                "the version is still needed or was already deleted",
-            )),
-        ),
-        (
-            503,
-            Some(String::from("the database did not confirm the deletion")),
-        ),
+        (json!(200), Value::Null),
+        (json!(409), json!(changed)),
+        (json!(503), json!(unconfirmed)),
     ];
     assert_eq!(outcomes(&sink), expected);
-    let version = Value::String(version_ids[0].to_string());
-    assert!(
-        sink.events()
-            .iter()
-            .all(|event| event["version_id"] == version)
-    );
+    let version = Value::String(VERSION_IDS[0].to_string());
+    let events = sink.events();
+    assert!(events.iter().all(|event| event["version_id"] == version));
 }
 
 #[tokio::test]
@@ -381,8 +351,7 @@ async fn a_late_audit_event_prevents_the_deletion() {
     for on_failure in [OnAuditFailure::Refuse, OnAuditFailure::Continue] {
         let (trail, sink) = trail(on_failure);
         let credential = credential();
-        let version_ids = [Uuid::from_u128(7)];
-        let deletion = deletion(&credential, &version_ids);
+        let deletion = deletion(&credential);
         sink.break_after(0);
         for _ in 0..3 {
             assert!(trail.announce(&deletion).await.is_err());
@@ -390,8 +359,10 @@ async fn a_late_audit_event_prevents_the_deletion() {
         sink.repair();
         trail.announce(&deletion).await.unwrap();
         trail.close().await;
-        let late = Some(String::from("the audit trail could not be written in time"));
-        assert_eq!(outcomes(&sink), [(200, None), (503, late), (200, None)]);
+        let late = json!("the audit trail could not be written in time");
+        let announced = (json!(200), Value::Null);
+        let expected = [announced.clone(), (json!(503), late), announced];
+        assert_eq!(outcomes(&sink), expected);
     }
 }
 
@@ -399,8 +370,7 @@ async fn a_late_audit_event_prevents_the_deletion() {
 async fn a_dropped_announcement_is_corrected() {
     let (trail, sink) = trail(OnAuditFailure::Refuse);
     let credential = credential();
-    let version_ids = [Uuid::from_u128(7)];
-    let deletion = deletion(&credential, &version_ids);
+    let deletion = deletion(&credential);
     sink.hold();
     {
         let announcing = pin!(trail.announce(&deletion));
@@ -408,11 +378,7 @@ async fn a_dropped_announcement_is_corrected() {
     }
     sink.release();
     trail.close().await;
-    let statuses: Vec<_> = outcomes(&sink)
-        .into_iter()
-        .map(|(status, _)| status)
-        .collect();
-    assert_eq!(statuses, [200, 503]);
+    assert_eq!(fields(&sink.events(), "status"), [200, 503]);
 }
 
 fn credential() -> ExceedingCredential {
@@ -422,15 +388,14 @@ fn credential() -> ExceedingCredential {
     }
 }
 
-fn deletion<'a>(
-    credential: &'a ExceedingCredential,
-    version_ids: &'a [Uuid],
-) -> RetentionDeletion<'a> {
+fn deletion(credential: &ExceedingCredential) -> RetentionDeletion<'_> {
     RetentionDeletion {
         run_id: Uuid::from_u128(2),
         credential,
         policy_path: "/a",
         limits: RetentionLimits::new(NonZeroU32::new(1), None).unwrap(),
-        version_ids,
+        version_ids: &VERSION_IDS,
     }
 }
+
+const VERSION_IDS: [Uuid; 1] = [Uuid::from_u128(7)];

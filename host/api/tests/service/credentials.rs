@@ -24,6 +24,11 @@ async fn check(service: &Service, method: &str, path: &str, body: Value, status:
     );
 }
 
+async fn regenerate(service: &Service, name: &str, status: u16) {
+    let body = json!({"name": name});
+    check(service, "POST", "/api/v1/regenerate", body, status).await;
+}
+
 #[tokio::test]
 async fn a_credential_deleted_during_generation_is_not_recreated() {
     let service = Service::new().await;
@@ -31,8 +36,7 @@ async fn a_credential_deleted_during_generation_is_not_recreated() {
         let generate = json!({"name": name, "type": credential_type, "parameters": {"length": 20}});
         check(&service, "POST", DATA, generate, 200).await;
         service.storage.set_other_writer(OtherWriter::Deletes);
-        let body = json!({"name": name});
-        check(&service, "POST", "/api/v1/regenerate", body, 404).await;
+        regenerate(&service, name, 404).await;
         service.storage.set_other_writer(OtherWriter::Idle);
         assert_eq!(service.storage.count().await, 0);
     }
@@ -44,8 +48,7 @@ async fn regenerating_adds_no_version_to_a_recreated_credential() {
     let generate = json!({"name": "/p", "type": "password", "parameters": {"length": 20}});
     check(&service, "POST", DATA, generate, 200).await;
     service.storage.set_other_writer(OtherWriter::Recreates);
-    let body = json!({"name": "/p"});
-    check(&service, "POST", "/api/v1/regenerate", body, 404).await;
+    regenerate(&service, "/p", 404).await;
     assert_eq!(service.storage.count().await, 1);
 }
 
@@ -128,8 +131,7 @@ async fn stored_parameters_override_recovered_ones() {
                 &json!({"ca": "/root", "is_ca": true, "duration": 4_000_000_000_u64}),
             )
             .await;
-        let body = json!({"name": name});
-        check(&service, "POST", "/api/v1/regenerate", body, 200).await;
+        regenerate(&service, name, 200).await;
         let made = service.storage.newest_plaintext(name).await["parameters"].take();
         assert_eq!(made["is_ca"], false);
         assert_eq!(made["duration"], 9);
@@ -158,28 +160,14 @@ async fn recovering_more_than_was_set_is_reported_as_a_plugin_fault() {
         let name = format!("/{credential_type}");
         let set = json!({"name": name, "type": credential_type, "value": recovered(more)});
         check(&service, "PUT", DATA, set, 200).await;
-        check(
-            &service,
-            "POST",
-            "/api/v1/regenerate",
-            json!({"name": name}),
-            status,
-        )
-        .await;
+        regenerate(&service, &name, status).await;
     }
     for credential_type in ["certificate", "wireguard"] {
         let name = format!("/{credential_type}");
         let value = recovered(json!({"ca": "/root"}));
         let set = json!({"name": name, "type": credential_type, "value": value});
         check(&service, "PUT", DATA, set, 200).await;
-        check(
-            &service,
-            "POST",
-            "/api/v1/regenerate",
-            json!({"name": name}),
-            200,
-        )
-        .await;
+        regenerate(&service, &name, 200).await;
         let made = service.storage.newest_plaintext(&name).await;
         assert_eq!(
             made["parameters"].get("ca"),
@@ -189,41 +177,26 @@ async fn recovering_more_than_was_set_is_reported_as_a_plugin_fault() {
     }
 }
 
-/// Returns requests whose result depends on the signing version of a CA.
-fn requests(leaf_id: &str) -> [(&'static str, String, Value); 6] {
-    let certificate = json!({"certificate": "x", "ca_name": "/root"});
-    [
-        (
-            "POST",
-            DATA.to_owned(),
-            json!({"name": "/leaf", "type": "certificate", "mode": "overwrite", "parameters": {"ca": "/root"}}),
-        ),
-        (
-            "POST",
-            DATA.to_owned(),
-            json!({"name": "/leaf", "type": "certificate", "mode": "converge", "parameters": {"ca": "/root", "duration": 9}}),
-        ),
-        (
-            "POST",
-            "/api/v1/regenerate".to_owned(),
-            json!({"name": "/leaf"}),
-        ),
-        (
-            "POST",
-            format!("/api/v1/certificates/{leaf_id}/regenerate"),
-            json!({}),
-        ),
-        (
-            "POST",
-            format!("/api/v1/certificates/{leaf_id}/versions"),
-            json!({"value": certificate}),
-        ),
-        (
-            "PUT",
-            DATA.to_owned(),
-            json!({"name": "/leaf", "type": "certificate", "value": certificate}),
-        ),
-    ]
+/// Requests whose result depends on the signing version of a CA.
+const REQUESTS: &str = r#"
+    POST /api/v1/data {"name": "/leaf", "type": "certificate", "mode": "overwrite", "parameters": {"ca": "/root"}}
+    POST /api/v1/data {"name": "/leaf", "type": "certificate", "mode": "converge", "parameters": {"ca": "/root", "duration": 9}}
+    POST /api/v1/regenerate {"name": "/leaf"}
+    POST /api/v1/certificates/ID/regenerate {}
+    POST /api/v1/certificates/ID/versions {"value": {"certificate": "x", "ca_name": "/root"}}
+    PUT /api/v1/data {"name": "/leaf", "type": "certificate", "value": {"certificate": "x", "ca_name": "/root"}}
+"#;
+
+/// Returns the methods, paths and bodies in a table. `ID` is the id of a certificate.
+fn requests(table: &str, id: &str) -> Vec<(String, String, Value)> {
+    let table = table.replace("ID", id);
+    let requests = table.trim().lines().map(|line| {
+        let mut parts = line.trim().splitn(3, ' ').map(str::to_owned);
+        let mut part = || parts.next().unwrap();
+        let (method, path) = (part(), part());
+        (method, path, serde_json::from_str(&part()).unwrap())
+    });
+    requests.collect()
 }
 
 async fn service_with_leaf() -> (Service, String) {
@@ -243,13 +216,13 @@ async fn service_with_leaf() -> (Service, String) {
 #[tokio::test]
 async fn a_ca_replaced_during_a_request_signs_with_its_new_version() {
     let (service, id) = service_with_leaf().await;
-    for (method, path, body) in requests(&id) {
+    for (method, path, body) in requests(REQUESTS, &id) {
         let root = service.storage.newest("/root").await.id;
         let count = service.storage.count().await;
         service
             .storage
             .set_other_writer(OtherWriter::Replaces("/root", 1));
-        check(&service, method, &path, body.clone(), 200).await;
+        check(&service, &method, &path, body.clone(), 200).await;
         let newest_root = service.storage.newest("/root").await.id;
         assert_ne!(newest_root, root);
         let issuer = service.storage.newest("/leaf").await.attributes.issuer;
@@ -264,9 +237,9 @@ async fn a_constantly_changing_ca_is_a_retryable_error() {
     let (service, id) = service_with_leaf().await;
     let always = OtherWriter::Replaces("/root", usize::MAX);
     service.storage.set_other_writer(always);
-    for (method, path, body) in requests(&id) {
+    for (method, path, body) in requests(REQUESTS, &id) {
         let leaf = service.storage.newest("/leaf").await.id;
-        check(&service, method, &path, body, 503).await;
+        check(&service, &method, &path, body, 503).await;
         assert_eq!(service.storage.newest("/leaf").await.id, leaf);
     }
 }
@@ -274,15 +247,13 @@ async fn a_constantly_changing_ca_is_a_retryable_error() {
 #[tokio::test]
 async fn a_permission_revoked_during_a_request_no_longer_counts() {
     let (service, id) = service_with_leaf().await;
-    let imported = json!({
-        "name": "/imported", "type": "wireguard", "value": {}, "generated_by": "0".repeat(64), "parameters": {"ca": "/root"},
-    });
+    let import = r#"PUT /api/v1/data {"name": "/imported", "type": "wireguard", "value": {}, "generated_by": "DIGEST", "parameters": {"ca": "/root"}}"#;
+    let import = import.replace("DIGEST", &"0".repeat(64));
     let mut count = service.storage.count().await;
-    let import = ("PUT", DATA.to_owned(), imported);
-    for (method, path, body) in requests(&id).into_iter().chain([import]) {
+    for (method, path, body) in requests(&[REQUESTS, &import].concat(), &id) {
         let revokes = OtherWriter::Revokes("/root");
         service.storage.set_other_writer(revokes);
-        let response = service.send_json(method, &path, &body).await;
+        let response = service.send_json(&method, &path, &body).await;
         assert!(
             matches!(response.status.as_u16(), 403 | 404),
             "{method} {path} {body}: {}",
@@ -291,7 +262,7 @@ async fn a_permission_revoked_during_a_request_no_longer_counts() {
         assert_eq!(service.storage.count().await, count);
         service.storage.set_other_writer(OtherWriter::Idle);
         service.storage.grant_everything().await;
-        check(&service, method, &path, body, 200).await;
+        check(&service, &method, &path, body, 200).await;
         count += 1;
     }
 }
@@ -321,6 +292,14 @@ async fn a_permission_revoked_before_another_attempt_no_longer_counts() {
     assert_eq!(service.storage.count().await, 3);
 }
 
+const STEPS: &str = r#"
+    POST /api/v1/certificates/ID/regenerate {"set_as_transitional": true}
+    PUT /api/v1/certificates/ID/update_transitional_version {"version": null}
+    POST /api/v1/certificates/ID/versions {"value": {"certificate": "x"}, "transitional": true}
+    PUT /api/v1/certificates/ID/update_transitional_version {"version": "VERSION"}
+    DELETE /api/v1/certificates/ID/versions/VERSION null
+"#;
+
 #[tokio::test]
 async fn a_permission_revoked_during_a_rotation_step_no_longer_counts() {
     let service = Service::with_certificate_settings(CertificateSettings {
@@ -332,40 +311,14 @@ async fn a_permission_revoked_during_a_rotation_step_no_longer_counts() {
         service.storage.store_signed(name, "/root").await;
     }
     let root = service.storage.newest("/root").await;
-    let path = |rest: &str| format!("/api/v1/certificates/{}/{rest}", root.credential_id);
-    let regenerate = (
-        "POST",
-        path("regenerate"),
-        json!({"set_as_transitional": true}),
-    );
-    let clear = (
-        "PUT",
-        path("update_transitional_version"),
-        json!({"version": null}),
-    );
-    let value = json!({"certificate": "x"});
-    let add = (
-        "POST",
-        path("versions"),
-        json!({"value": value, "transitional": true}),
-    );
-    let move_flag = (
-        "PUT",
-        path("update_transitional_version"),
-        json!({"version": root.id}),
-    );
-    let delete = (
-        "DELETE",
-        path(&format!("versions/{}", root.id)),
-        json!(null),
-    );
-    let steps = [regenerate, clear, add, move_flag, delete];
+    let steps = STEPS.replace("VERSION", &root.id.to_string());
+    let steps = requests(&steps, &root.credential_id.to_string());
     for ((method, path, body), refused) in steps.into_iter().zip([403, 403, 403, 403, 404]) {
         let count = service.storage.count().await;
         service
             .storage
             .set_other_writer(OtherWriter::Revokes("/root"));
-        check(&service, method, &path, body.clone(), refused).await;
+        check(&service, &method, &path, body.clone(), refused).await;
         assert_eq!(
             service.storage.count().await,
             count,
@@ -373,7 +326,7 @@ async fn a_permission_revoked_during_a_rotation_step_no_longer_counts() {
         );
         service.storage.set_other_writer(OtherWriter::Idle);
         service.storage.grant_everything().await;
-        check(&service, method, &path, body, 200).await;
+        check(&service, &method, &path, body, 200).await;
     }
 }
 

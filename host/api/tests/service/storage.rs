@@ -44,7 +44,7 @@ pub(crate) struct Storage {
     pub(crate) database: Database,
     pub(crate) is_unavailable: AtomicBool,
     /// Whether adding a version stalls after its commit.
-    pub(crate) is_stalled_after_append: AtomicBool,
+    is_stalled_after_append: AtomicBool,
     pub(crate) has_stalled: Notify,
     other_writer: Mutex<OtherWriter>,
     bytes_added_to_sizes: AtomicUsize,
@@ -301,6 +301,12 @@ impl Storage {
             return Err(RepositoryError::Unavailable("cause-of-the-outage".into()));
         }
         Ok(&self.database)
+    }
+
+    /// Makes adding a version stall after its commit.
+    pub(crate) fn stall(&self, is_stalled: bool) {
+        let stalled = &self.is_stalled_after_append;
+        stalled.store(is_stalled, Ordering::SeqCst);
     }
 
     /// Adds this number of bytes to the size of each version.
