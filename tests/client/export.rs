@@ -8,7 +8,7 @@ use keywright_harness::{
 use serde_json::{Value, json};
 
 use crate::{
-    fixtures::{file_names, listing, name_in, password_for},
+    fixtures::{file_names, listing, name_in, password_for, versions},
     json_of,
 };
 
@@ -66,6 +66,29 @@ async fn json_is_chosen_by_an_option_or_the_file_extension() {
         *names[3],
         json!({"name": "/b", "type": "password", "value": "first line\nsecond line\n\n"})
     );
+}
+
+#[test]
+fn a_credential_that_was_not_requested_is_refused() {
+    let stub = Stub::start(|request, _, _| {
+        if request.line.contains("path=") {
+            return Reply::new(200, &listing(["/demo/a", "/demo-2/a"]));
+        }
+        Reply::new(200, &versions())
+    });
+    for (command, other) in [
+        ("get /b", "/a"),
+        ("get /b --versions", "/a"),
+        ("export --path /Demo", "/demo-2/a"),
+        ("delete --path demo/ --yes", "/demo-2/a"),
+    ] {
+        let run = stub.shell().run(command).expect(1);
+        let reason = format!("the server responded with another credential: {other}\n");
+        run.errors.assert_contains(&reason);
+        assert_eq!(run.output, "");
+    }
+    stub.shell().run("get A").expect(0);
+    assert!(stub.lines().iter().all(|line| line.starts_with("GET")));
 }
 
 #[tokio::test]

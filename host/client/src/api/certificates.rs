@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 
-use super::credentials::segment;
+use super::credentials::{require_name, segment};
 use crate::{Client, CredentialVersion, Error, client::Call};
 
 /// A certificate without its contents.
@@ -166,7 +166,9 @@ impl Client {
     /// Returns the certificate with this name.
     pub async fn certificate(&self, name: &str) -> Result<CertificateSummary, Error> {
         let found = self.certificates(Some(name), false).await?;
-        found.into_iter().next().ok_or(Error::ResponseEmpty)
+        let certificate = found.into_iter().next().ok_or(Error::ResponseEmpty)?;
+        require_name(&certificate.name, name)?;
+        Ok(certificate)
     }
 
     /// Returns the versions of a certificate, newest first; with `current`, only the active version, followed by the transitional

@@ -224,7 +224,10 @@ impl Client {
             .query("name", name);
         // A certificate's transitional version follows.
         let response: Versions = self.execute(&call).await?;
-        response.data.into_iter().next().ok_or(Error::ResponseEmpty)
+        let version = response.data.into_iter().next();
+        let version = version.ok_or(Error::ResponseEmpty)?;
+        require_name(&version.name, name)?;
+        Ok(version)
     }
 
     /// Returns at most `versions_max` versions of a credential, or all, newest first.
@@ -238,6 +241,9 @@ impl Client {
             .query("name", name)
             .query_if("versions", versions.as_deref());
         let response: Versions = self.execute(&call).await?;
+        for version in &response.data {
+            require_name(&version.name, name)?;
+        }
         Ok(response.data)
     }
 
@@ -335,6 +341,16 @@ impl<'de> Deserialize<'de> for CredentialVersion {
         let fields = keywright_json::check_response(whole.expose());
         let Fields(version) = fields.and_then(Checked::read).map_err(D::Error::custom)?;
         Ok(Self { whole, ..version })
+    }
+}
+
+/// Checks that a response is about the requested credential. Names are case-insensitive, and servers prepend a missing slash.
+pub(super) fn require_name(name: &str, requested: &str) -> Result<(), Error> {
+    let [name_below_root, requested] = [name, requested].map(|name| name.trim_start_matches('/'));
+    if name_below_root.eq_ignore_ascii_case(requested) {
+        Ok(())
+    } else {
+        Err(Error::ResponseOfOther(name.to_owned()))
     }
 }
 

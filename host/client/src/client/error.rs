@@ -58,6 +58,8 @@ pub enum Error {
     /// The response to a lookup by name contains no object.
     #[error("the server's response is empty")]
     ResponseEmpty,
+    #[error("the server responded with another credential: {0}")]
+    ResponseOfOther(String),
     #[error("could not write the request as JSON")]
     RequestMalformed(#[source] JsonError),
     #[error("invalid server address {0:?}: must be https:// with a host and an optional port")]

@@ -48,6 +48,7 @@ impl Losses {
             }
             Error::OtherServer { .. }
             | Error::ResponseEmpty
+            | Error::ResponseOfOther(_)
             | Error::ResponseMalformed(_)
             | Error::ResponseTooLarge(_)
             | Error::RequestMalformed(_) => false,
@@ -112,6 +113,7 @@ mod tests {
             (Error::ProviderChanged("https://b.example".to_owned()), true),
             (Error::NoIdentityProvider, true),
             (Error::ResponseEmpty, false),
+            (Error::ResponseOfOther("/b".to_owned()), false),
             (Error::ResponseTooLarge(1), false),
         ] {
             assert_eq!(

@@ -117,6 +117,9 @@ fn node(json: &SecretJson) -> Result<Node, Error> {
 }
 
 /// Returns the sorted names of all readable credentials below a path.
+///
+/// # Errors
+/// Also if the server lists a name that is not below the path.
 pub(crate) async fn names_below(client: &Client, path: &str) -> Result<Vec<String>, Error> {
     let find = Find {
         path: path.to_owned(),
@@ -124,8 +127,20 @@ pub(crate) async fn names_below(client: &Client, path: &str) -> Result<Vec<Strin
     };
     let found = client.find_credentials(&find).await?;
     let mut names: Vec<_> = found.into_iter().map(|found| found.name).collect();
+    let is_outside = |name: &&String| !is_below(name, path);
+    if let Some(outside) = names.iter().find(is_outside) {
+        return Err(Error::ResponseOfOther(outside.clone()));
+    }
     names.sort_unstable();
     Ok(names)
+}
+
+/// Returns whether a name is below a path, ignoring case. Slashes at the ends of a path are optional.
+fn is_below(name: &str, path: &str) -> bool {
+    let path = path.trim_matches('/');
+    let name = name.trim_start_matches('/');
+    let (start, below) = name.split_at_checked(path.len()).unwrap_or_default();
+    start.eq_ignore_ascii_case(path) && (path.is_empty() || below.starts_with('/'))
 }
 
 /// Returns the name of the stored CA that signed a certificate, unless it is self-signed.
