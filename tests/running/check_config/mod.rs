@@ -67,6 +67,9 @@ fn each_error_names_its_setting() {
         fs::write(layout.path("etc/keywright").join(file), contents).unwrap();
     }
     fs::write(layout.path("etc/keywright/binary.key"), [0xff; 32]).unwrap();
+    let certificate = fs::read_to_string(key_file("server.pem")).unwrap();
+    let chain = layout.path("etc/keywright/long-chain.pem");
+    fs::write(chain, certificate.repeat(69)).unwrap();
     let same = layout.path("etc/keywright/same.key");
     fs::copy(key_file("encryption.key"), same).unwrap();
     let variables = [

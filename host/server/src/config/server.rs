@@ -237,7 +237,7 @@ impl TlsConfig {
     /// Reads the files as a server does, and reports all errors.
     fn check(&self, findings: &mut Findings) {
         let now = process::now();
-        let chain = certificates::read_certificates("the TLS certificate", &self.certificate);
+        let chain = certificates::read_server_chain(&self.certificate);
         let chain = findings.ok_or_report(CERTIFICATE, chain);
         let key = findings.ok_or_report(
             PRIVATE_KEY,

@@ -47,6 +47,20 @@ pub(crate) fn read_certificates(
     Ok(certificates)
 }
 
+/// Reads the server's certificate and the CAs after it, which are part of every handshake.
+pub(crate) fn read_server_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, StartupError> {
+    let chain = read_certificates("the TLS certificate", path)?;
+    let bytes: usize = chain.iter().map(|certificate| certificate.len()).sum();
+    if bytes > HANDSHAKE_BYTES_MAX {
+        return Err(StartupError::new(format!(
+            "the certificates in {} have {bytes} bytes, and clients accept at most {HANDSHAKE_BYTES_MAX}; keep only the server's \
+             certificate and the CAs that it needs",
+            path.display()
+        )));
+    }
+    Ok(chain)
+}
+
 pub(crate) fn read_private_key(path: &Path) -> Result<PrivateKeyDer<'static>, StartupError> {
     let is_encrypted = || {
         let pem = fs::read_to_string(path).map(Zeroizing::new);
@@ -185,7 +199,7 @@ impl ClientVerifier {
             .map(|authority| DistinguishedName::in_sequence(&authority.anchor.subject));
         let mut authority_names: Vec<_> = names.collect();
         let names_bytes: usize = authority_names.iter().map(|name| name.as_ref().len()).sum();
-        if names_bytes > AUTHORITY_NAMES_BYTES_MAX {
+        if names_bytes > HANDSHAKE_BYTES_MAX {
             // Without names, clients present any certificate.
             authority_names.clear();
         }
@@ -315,9 +329,9 @@ impl ClientCertVerifier for ClientVerifier {
 /// grows exponentially, up to more than a second. The client has not proved yet that it has any trusted certificate.
 const INTERMEDIATES_MAX: usize = 6;
 
-/// Maximum size of the CAs' names in a handshake. By default, Java clients refuse a handshake message of more than 32 KiB; other
-/// clients refuse 64 KiB.
-const AUTHORITY_NAMES_BYTES_MAX: usize = 30_000;
+/// Maximum size of the server's certificates, and of the names of the client CAs, in a handshake. By default, Java clients refuse a
+/// handshake message of more than 32 KiB; other clients refuse 64 KiB.
+const HANDSHAKE_BYTES_MAX: usize = 30_000;
 
 /// Accepts any purpose, if the extension is well-formed.
 struct AnyPurpose;

@@ -31,7 +31,7 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use self::certificates::{
-    ClientVerifier, pair_refused, read_certificates, read_client_authorities, read_private_key,
+    ClientVerifier, pair_refused, read_client_authorities, read_private_key, read_server_chain,
 };
 use crate::{
     config::TlsConfig,
@@ -232,7 +232,7 @@ impl TimeProvider for TimeFrom1970 {
 
 /// Reads the files, for TLS 1.2 and 1.3 with HTTP/2 and HTTP/1.1.
 fn read(files: &TlsConfig) -> Result<Current, StartupError> {
-    let chain = read_certificates("the TLS certificate", &files.certificate)?;
+    let chain = read_server_chain(&files.certificate)?;
     let key = read_private_key(&files.private_key)?;
     let authorities = files.client_authorities.as_deref();
     let authorities = authorities
