@@ -155,13 +155,25 @@ async fn a_response_past_the_limit_is_413_with_a_remedy() {
             .await;
         assert_eq!(data(&response.expect(200)).len(), count, "{query}");
     }
-    let referring = |count: usize| -> Value {
-        let reference = json!({"credentials": {"credhub-ref": "((/large))"}});
+    let referring = |name: &str, count: usize| -> Value {
+        let reference = json!({"credentials": {"credhub-ref": name}});
         json!({"services": vec![reference; count]})
     };
-    let interpolate = "/api/v1/interpolate";
-    server.post(interpolate, referring(17)).await.expect(200);
-    server.post(interpolate, referring(18)).await.expect(413);
+    let small = json!({"a": "x".repeat(40)});
+    server.set("/small", "json", small).await.expect(200);
+    // Each reference counts, too, not only its value.
+    for (name, count, status) in [
+        ("/large", 17, 200),
+        ("/large", 18, 413),
+        ("/small", 500, 200),
+        ("/small", 1_000, 413),
+    ] {
+        let document = referring(name, count);
+        server
+            .post("/api/v1/interpolate", document)
+            .await
+            .expect(status);
+    }
     server.get("/health").await.expect(200);
 }
 

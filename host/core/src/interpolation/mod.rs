@@ -59,6 +59,7 @@ impl Interpolation {
         if references.is_empty() {
             return Ok(document.text().to_owned());
         }
+        caller.reserve(references.len().saturating_mul(REFERENCE_BYTES))?;
         let values = self.fetch(caller, &references).await?;
         let mut substitutions = Substitutions::default();
         let mut pace = Pace::default();
@@ -302,6 +303,9 @@ impl ReferencedSize {
         Ok(())
     }
 }
+
+/// The memory for a reference while a document is interpolated, without the value, in bytes.
+const REFERENCE_BYTES: usize = 1024;
 
 /// The maximum number of credentials per query.
 const NAMES_AT_ONCE: usize = 256;
