@@ -378,7 +378,7 @@ async fn a_published_short_key_is_ignored_and_logged_once() {
     let key = Signer::rsa("good");
     let provider = StubProvider::start("", &[]);
     let mut short = key.published.clone();
-    short["kid"] = json!("short");
+    short["kid"] = json!("too\u{202e}short");
     short["n"] = json!(URL_SAFE_NO_PAD.encode([0xff; 255]));
     provider.publish("/keys", &json!({"keys": [short, key.published]}));
     let server = Server::start_with(&provider.options()).await;
@@ -392,7 +392,7 @@ async fn a_published_short_key_is_ignored_and_logged_once() {
     let log = server.log();
     let warnings = log
         .lines()
-        .filter(|line| line.contains("short: must have 2048 to 8192 bits"));
+        .filter(|line| line.contains("\"too short: must have 2048 to 8192 bits\""));
     assert_eq!(warnings.count(), 1, "{log}");
 }
 

@@ -10,6 +10,7 @@ use aws_lc_rs::{
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, DecodingKey};
+use keywright_core::text::sanitized;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -190,11 +191,7 @@ impl UsableKeys {
         if self.ignored.len() == LOGGED_KEYS_MAX {
             return;
         }
-        let key_id: String = key_id
-            .unwrap_or("without an id")
-            .chars()
-            .take(LOGGED_ID_CHARACTERS_MAX)
-            .collect();
+        let key_id = sanitized(key_id.unwrap_or("without an id"));
         self.ignored.push(format!("{key_id}: {reason}"));
     }
 }
@@ -252,9 +249,6 @@ const KEYS_MAX: usize = 32;
 
 /// Maximum number of ignored keys in the log.
 const LOGGED_KEYS_MAX: usize = 32;
-
-/// Maximum length of a key's id in the log.
-const LOGGED_ID_CHARACTERS_MAX: usize = 100;
 
 /// A signing key for tests.
 #[cfg(test)]
