@@ -37,12 +37,7 @@ impl Commanded {
 
     /// Like [`Self::run`], with a prepared command.
     pub fn finish(command: &mut Command, input: &str) -> Self {
-        let output = output_after(command, input);
-        Self {
-            status: output.status.code(),
-            output: String::from_utf8_lossy(&output.stdout).into_owned(),
-            errors: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
+        from_output(output_after(command, input))
     }
 
     /// Returns whether the program succeeded.
