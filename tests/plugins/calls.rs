@@ -252,20 +252,28 @@ async fn full_lane_is_visible_in_metrics() {
     assert_eq!(responded, Some(6.0), "aborted requests get no response");
 }
 
-/// Sends a request of a caller whose call waits in the lane, revokes a permission meanwhile, and returns the response.
+/// Sends a request of a caller whose call waits in a lane, revokes a permission meanwhile, and returns the response. The server's
+/// generator `hostile` loops in the function of this lane.
 async fn revoked_while_waiting(
     server: &Server,
+    lane: &str,
     permission: &str,
     caller: Caller,
     path: String,
     body: Value,
 ) -> Response {
-    let occupies = json!({"name": "/loop", "type": "hostile", "parameters": {}});
-    let request = server.authorized(Method::POST, "/api/v1/data");
+    let mut occupies = json!({"name": "/loop", "type": "hostile"});
+    let method = if lane == "generate" {
+        Method::POST
+    } else {
+        occupies["value"] = json!({"secret": "s"});
+        Method::PUT
+    };
+    let request = server.authorized(method, "/api/v1/data");
     let occupying = tokio::spawn(request.body(occupies.to_string()).send());
     let is_met = |scrape: &Scrape, what: &str| {
         let name = format!("keywright_plugin_lane_{what}");
-        scrape.sum(&name, &[("lane", "generate")]) == Some(1.0)
+        scrape.sum(&name, &[("lane", lane)]) == Some(1.0)
     };
     server
         .scrape_until(|scrape| is_met(scrape, "threads_busy"))
@@ -288,9 +296,29 @@ async fn a_permission_revoked_while_a_call_waits_no_longer_counts() {
     let permission = granted.await;
     let body = json!({"name": "/t/p", "type": "password"});
     let path = "/api/v1/data".to_owned();
-    let response = revoked_while_waiting(&server, &permission, tenant, path, body).await;
+    let response =
+        revoked_while_waiting(&server, "generate", &permission, tenant, path, body).await;
     response.expect(403);
     server.get("/api/v1/data?name=/t/p").await.expect(404);
+}
+
+#[tokio::test]
+async fn a_version_is_not_kept_for_a_permission_revoked_while_waiting() {
+    let server = server_with_metrics("accept", "loop", "deadline_ms = 8000").await;
+    let tenant = server.as_client("tenant").await;
+    let permission = server.grant("/t/*", tenant.actor(), &["write"]).await;
+    // From here on, only recovering the parameters of the set key needs a call.
+    let key = server.generated("/other", "ssh", json!({})).await;
+    server.stored("/t/key", "ssh", key["value"].clone()).await;
+    let body = json!({"name": "/t/key", "type": "ssh"});
+    let kept = tenant.post("/api/v1/data", body.clone()).await.expect(200);
+    assert_eq!(
+        kept.json()["value"]["private_key"],
+        key["value"]["private_key"]
+    );
+    let path = "/api/v1/data".to_owned();
+    let response = revoked_while_waiting(&server, "brief", &permission, tenant, path, body);
+    response.await.expect(403);
 }
 
 #[tokio::test]
@@ -307,7 +335,8 @@ async fn a_ca_hidden_while_a_call_waits_no_longer_signs() {
     let listed = server.get("/api/v1/certificates?name=/t/leaf").await;
     let id = listed.json()["certificates"][0]["id"].clone();
     let path = format!("/api/v1/certificates/{}/regenerate", id.as_str().unwrap());
-    let response = revoked_while_waiting(&server, &permission, tenant, path, json!({})).await;
+    let response =
+        revoked_while_waiting(&server, "generate", &permission, tenant, path, json!({})).await;
     response.expect(404);
     let stored = server.get("/api/v1/data?name=/t/leaf").await.expect(200);
     assert_eq!(stored.json()["data"].as_array().unwrap().len(), 1);

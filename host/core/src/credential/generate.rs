@@ -166,6 +166,10 @@ impl GenerateCredentials {
         // The active version, or else the transitional version.
         let active = existing.into_iter().next();
         if let Some(version) = self.version_to_keep(permitted, active, &inputs).await? {
+            // Calls of the plugin to compare the parameters may have waited.
+            self.authorization
+                .confirm(permitted.caller, [permit])
+                .await?;
             permit.record_disclosure(version.credential_id, version.id);
             return Ok(Some(written(self.store.render(permit, version)?, false, 0)));
         }
