@@ -8,7 +8,7 @@ use keywright_api::{
 };
 use keywright_core::{
     authorization::Authorization,
-    credential::{CertificateSettings, Credentials, VersionStore},
+    credential::{Credentials, VersionStore},
     encryption_key::{EncryptionKeys, RotateKeys},
     interpolation::Interpolation,
     permission_management::Permissions,
@@ -49,28 +49,20 @@ pub(crate) struct App {
     pub(crate) announcement: Option<Announcement>,
     /// The audit trail, if enabled; closed at shutdown.
     pub(crate) audit: Option<Arc<AuditTrail>>,
-    /// The active key, recorded at start-up.
-    pub(crate) activation: Activation,
+    /// The id of the active key, recorded at start-up.
+    pub(crate) active_key_id: Uuid,
     /// Background tasks, stopped before the audit trail and the database are closed.
     pub(crate) background: Background,
     /// The database, closed at shutdown.
     pub(crate) database: Database,
 }
 
-/// The active key, recorded at start-up.
-pub(crate) struct Activation {
-    pub(crate) repository: Database,
-    /// The id of this server's active key.
-    pub(crate) key_id: Uuid,
-}
-
 impl App {
     /// Records this server's active key, and starts the background tasks. Every other step that can fail must come
     /// before this call: a failed start must not change the key to which other servers rotate.
     pub(crate) async fn start(&mut self) -> Result<(), StartupError> {
-        let Activation { repository, key_id } = &self.activation;
-        repository
-            .activate(*key_id)
+        self.database
+            .activate(self.active_key_id)
             .await
             .while_doing("recording the active encryption key")?;
         self.background.start();
@@ -92,14 +84,15 @@ pub(crate) async fn assemble(
     let audit = audit::start(&config.audit, Arc::clone(&clock))?;
     let identifiers: Arc<dyn Identifiers> = Arc::new(RandomIdentifiers);
     let database = Database::open(&config.storage.options()?, Arc::clone(&identifiers)).await?;
-    let (key_ring, activation) = key_ring(config, &database, &identifiers, &clock).await?;
+    let (keys, now) = (&config.encryption, clock.now());
+    let key_ring = keys::unlock(keys, &database, identifiers.as_ref(), now).await?;
+    let active_key_id = key_ring.active_key_id();
     let plugins = plugins::load(config, file, &key_ring).await?;
     let encryption_keys = encryption_keys(&database, key_ring);
     let mut background = background(config, &database, &clock, &identifiers, &encryption_keys);
     let authorization = authorization(&config.authorization, &database).await?;
-    let settings = config.certificates.settings();
-    let store = version_store(&database, &encryption_keys, clock, identifiers, settings);
-    let credentials = credentials(&authorization, store, Arc::clone(&plugins) as _, settings);
+    let store = version_store(config, &database, &encryption_keys, clock, identifiers);
+    let credentials = credentials(config, &authorization, store, Arc::clone(&plugins) as _);
     let server_mode = config.management.server_mode()?;
     let (trail, read_only) = (audit.as_ref(), server_mode.read_only());
     if let Some(work) = retention(config, &database, &credentials, trail, read_only)? {
@@ -143,26 +136,10 @@ pub(crate) async fn assemble(
         management,
         announcement: announcement(config),
         audit,
-        activation,
+        active_key_id,
         background,
         database,
     })
-}
-
-/// Unlocks the configured keys. The active key is recorded later, by [`App::start`].
-async fn key_ring(
-    config: &Config,
-    database: &Database,
-    identifiers: &Arc<dyn Identifiers>,
-    clock: &Arc<dyn Clock>,
-) -> Result<(SharedKeyRing, Activation), StartupError> {
-    let (identifiers, now) = (identifiers.as_ref(), clock.now());
-    let key_ring = keys::unlock(&config.encryption, database, identifiers, now).await?;
-    let activation = Activation {
-        repository: database.clone(),
-        key_id: key_ring.active_key_id(),
-    };
-    Ok((key_ring, activation))
 }
 
 fn encryption_keys(database: &Database, key_ring: SharedKeyRing) -> EncryptionKeys {
@@ -173,28 +150,29 @@ fn encryption_keys(database: &Database, key_ring: SharedKeyRing) -> EncryptionKe
 }
 
 fn version_store(
+    config: &Config,
     database: &Database,
     encryption_keys: &EncryptionKeys,
     clock: Arc<dyn Clock>,
     identifiers: Arc<dyn Identifiers>,
-    certificate_settings: CertificateSettings,
 ) -> VersionStore {
     VersionStore {
         repository: Arc::new(database.clone()),
         sealer: Arc::clone(&encryption_keys.sealer),
         clock,
         identifiers,
-        concatenates_authorities: certificate_settings.concatenates_authorities,
+        concatenates_authorities: config.certificates.settings().concatenates_authorities,
     }
 }
 
 fn credentials(
+    config: &Config,
     authorization: &Authorization,
     store: VersionStore,
     generators: Arc<dyn Generators>,
-    settings: CertificateSettings,
 ) -> Arc<Credentials> {
     let (authorization, certificates) = (authorization.clone(), Arc::new(X509Certificates));
+    let settings = config.certificates.settings();
     let credentials = Credentials::new(authorization, store, generators, certificates, settings);
     Arc::new(credentials)
 }
