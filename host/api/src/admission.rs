@@ -32,7 +32,7 @@ use governor::{
 };
 use http_body::Body as _;
 use keywright_core::{
-    UseCaseError, authorization::Caller, permission::Actor, response_memory::ResponseReservation,
+    authorization::Caller, permission::Actor, response_memory::ResponseReservation,
 };
 use metrics::{counter, describe_counter};
 use parking_lot::Mutex;
@@ -119,7 +119,7 @@ impl Admitted {
             .complete(usize::try_from(bytes).unwrap_or(usize::MAX));
         match counted {
             // The request changed nothing, and its response is dropped before the failure is sent.
-            Err(refused) if is_read => ApiError::from(UseCaseError::from(refused)).into_response(),
+            Err(refused) if is_read => ApiError::from(refused).into_response(),
             _ => response.map(|body| Body::new(HeldBody::new(body, self))),
         }
     }

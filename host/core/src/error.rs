@@ -10,7 +10,6 @@ use crate::{
     ports::{
         CertificateError, PluginCallError, RecognitionError, RepositoryError, SealError, Violation,
     },
-    response_memory::NoResponseMemory,
 };
 
 /// An error of a use case. `Display` is safe to show to the caller: it never contains a value or an internal cause, which is
@@ -175,16 +174,6 @@ impl UseCaseError {
             field: Some(field.to_owned()),
             rule: rule.to_owned(),
         }))
-    }
-}
-
-impl From<NoResponseMemory> for UseCaseError {
-    fn from(refused: NoResponseMemory) -> Self {
-        match refused {
-            NoResponseMemory::TooLarge(bytes_max) => Self::ResponseTooLarge { bytes_max },
-            NoResponseMemory::ActorsTaken => Self::NoResponseMemoryOfActor,
-            NoResponseMemory::AllTaken => Self::NoResponseMemory,
-        }
     }
 }
 

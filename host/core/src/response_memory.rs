@@ -11,7 +11,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use crate::permission::Actor;
+use crate::{UseCaseError, permission::Actor};
 
 /// The limits of response memory, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,17 +37,6 @@ pub struct ResponseReservation {
     memory: Arc<ResponseMemory>,
     actor: Actor,
     reserved: Mutex<Reserved>,
-}
-
-/// The limit that a refused reservation would exceed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoResponseMemory {
-    /// The response alone exceeds the limit for one response, in bytes.
-    TooLarge(usize),
-    /// The actor's responses would exceed the limit per actor.
-    ActorsTaken,
-    /// All responses in total would exceed the limit.
-    AllTaken,
 }
 
 /// The bytes in use. `by_actor` has at most as many entries as there are large responses.
@@ -95,10 +84,11 @@ impl ResponseMemory {
         from: Reserved,
         to: Reserved,
         is_forced: bool,
-    ) -> Result<(), NoResponseMemory> {
+    ) -> Result<(), UseCaseError> {
         let limits = &self.limits;
         if !is_forced && to.response > limits.response_bytes_max {
-            return Err(NoResponseMemory::TooLarge(limits.response_bytes_max));
+            let bytes_max = limits.response_bytes_max;
+            return Err(UseCaseError::ResponseTooLarge { bytes_max });
         }
         if from.in_total() == to.in_total() && from.of_actor() == to.of_actor() {
             return Ok(());
@@ -113,10 +103,10 @@ impl ResponseMemory {
             .saturating_sub(from.in_total())
             .saturating_add(to.in_total());
         if !is_forced && of_actor > limits.responses_bytes_per_actor_max {
-            return Err(NoResponseMemory::ActorsTaken);
+            return Err(UseCaseError::NoResponseMemoryOfActor);
         }
         if !is_forced && total > limits.responses_bytes_max {
-            return Err(NoResponseMemory::AllTaken);
+            return Err(UseCaseError::NoResponseMemory);
         }
         used.total = total;
         match used.by_actor.entry(actor.clone()) {
@@ -132,7 +122,7 @@ impl ResponseReservation {
     ///
     /// # Errors
     /// If a limit would be exceeded. The reservation is unchanged then.
-    pub fn reserve(&self, bytes: usize) -> Result<(), NoResponseMemory> {
+    pub fn reserve(&self, bytes: usize) -> Result<(), UseCaseError> {
         let mut reserved = self.reserved.lock();
         let more = Reserved {
             response: reserved.response.saturating_add(bytes),
@@ -147,7 +137,7 @@ impl ResponseReservation {
     ///
     /// # Errors
     /// If it is larger than the reservation and a limit would be exceeded. It is counted nevertheless.
-    pub fn complete(&self, bytes: usize) -> Result<(), NoResponseMemory> {
+    pub fn complete(&self, bytes: usize) -> Result<(), UseCaseError> {
         let mut reserved = self.reserved.lock();
         let complete = Reserved {
             response: bytes,
@@ -214,6 +204,19 @@ mod tests {
         }))
     }
 
+    /// Returns the limit that refuses a reservation: of one response, of the actor, or of all responses.
+    fn refused_by(reserved: Result<(), UseCaseError>) -> Option<&'static str> {
+        match reserved {
+            Ok(()) => None,
+            Err(UseCaseError::ResponseTooLarge { bytes_max }) if bytes_max == 4 * MIB => {
+                Some("one")
+            }
+            Err(UseCaseError::NoResponseMemoryOfActor) => Some("actor"),
+            Err(UseCaseError::NoResponseMemory) => Some("all"),
+            Err(other) => panic!("{other}"),
+        }
+    }
+
     fn begin(memory: &Arc<ResponseMemory>, actor: &str) -> ResponseReservation {
         memory.begin(&Actor::of_lookup(actor))
     }
@@ -222,18 +225,16 @@ mod tests {
     fn one_byte_past_each_limit_is_refused() {
         let memory = memory();
         let first = begin(&memory, "one");
-        let too_large = Err(NoResponseMemory::TooLarge(4 * MIB));
-        assert_eq!(first.reserve(4 * MIB + 1), too_large);
-        assert_eq!(first.reserve(4 * MIB), Ok(()));
-        assert_eq!(first.reserve(1), too_large);
+        assert_eq!(refused_by(first.reserve(4 * MIB + 1)), Some("one"));
+        assert_eq!(refused_by(first.reserve(4 * MIB)), None);
+        assert_eq!(refused_by(first.reserve(1)), Some("one"));
         assert_eq!(memory.used_bytes(), 8 * MIB);
         let second = begin(&memory, "one");
-        let taken = Err(NoResponseMemory::ActorsTaken);
-        assert_eq!(second.reserve(2 * MIB + 1), taken);
-        assert_eq!(second.reserve(2 * MIB), Ok(()));
+        assert_eq!(refused_by(second.reserve(2 * MIB + 1)), Some("actor"));
+        assert_eq!(refused_by(second.reserve(2 * MIB)), None);
         let other = begin(&memory, "other");
-        assert_eq!(other.reserve(2 * MIB + 1), Err(NoResponseMemory::AllTaken));
-        assert_eq!(other.reserve(2 * MIB), Ok(()));
+        assert_eq!(refused_by(other.reserve(2 * MIB + 1)), Some("all"));
+        assert_eq!(refused_by(other.reserve(2 * MIB)), None);
         assert_eq!(memory.used_bytes(), 16 * MIB);
         drop((first, second, other));
         assert_eq!(memory.used_bytes(), 0);
@@ -245,7 +246,7 @@ mod tests {
         let memory = memory();
         let reservation = begin(&memory, "one");
         reservation.reserve(3 * MIB).unwrap();
-        assert_eq!(reservation.complete(2 * MIB), Ok(()));
+        reservation.complete(2 * MIB).unwrap();
         assert_eq!(memory.used_bytes(), 2 * MIB);
     }
 
@@ -253,8 +254,7 @@ mod tests {
     fn the_memory_of_a_refused_response_counts_until_it_is_dropped() {
         let memory = memory();
         let reservation = begin(&memory, "one");
-        let refused = reservation.complete(5 * MIB);
-        assert_eq!(refused, Err(NoResponseMemory::TooLarge(4 * MIB)));
+        assert_eq!(refused_by(reservation.complete(5 * MIB)), Some("one"));
         assert_eq!(memory.used_bytes(), 5 * MIB);
         drop(reservation);
         assert_eq!(memory.used_bytes(), 0);
@@ -272,8 +272,8 @@ mod tests {
             })
             .collect();
         let small = begin(&memory, "one");
-        assert_eq!(small.reserve(UNCOUNTED_RESPONSE_BYTES_MAX), Ok(()));
-        assert_eq!(small.reserve(1), Err(NoResponseMemory::AllTaken));
+        small.reserve(UNCOUNTED_RESPONSE_BYTES_MAX).unwrap();
+        assert_eq!(refused_by(small.reserve(1)), Some("all"));
         drop(large);
     }
 }
