@@ -99,7 +99,8 @@ impl CertificateCredentials {
         caller: &Caller,
         types: SignedTypes,
     ) -> Result<Vec<CertificateSummary>, UseCaseError> {
-        let Some(mut certificates) = ReadableList::of(&self.authorization, caller).await? else {
+        let permissions = self.authorization.permissions_of(caller).await?;
+        let Some(mut certificates) = ReadableList::new(caller, permissions) else {
             return Ok(Vec::new());
         };
         let mut receive = |certificate| certificates.add(certificate);
@@ -250,8 +251,8 @@ impl CertificateCredentials {
         within_days: i64,
     ) -> Result<Vec<EffectiveExpiry>, UseCaseError> {
         let until = in_days(self.store.clock.now(), within_days);
-        let searching = ReadableList::of_search(&self.authorization, caller, names);
-        let Some((mut expiries, names)) = searching.await? else {
+        let permissions = self.authorization.permissions_of(caller).await?;
+        let Some((mut expiries, names)) = ReadableList::narrowed(caller, permissions, names) else {
             return Ok(Vec::new());
         };
         let mut receive = |mut expiry: EffectiveExpiry| {

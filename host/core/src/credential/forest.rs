@@ -58,7 +58,8 @@ impl CertificateCredentials {
     /// first of them. The names of signed credentials are returned even if the caller may not read them, as by
     /// [`CertificateCredentials::one`].
     pub async fn forest(&self, caller: &Caller, from: &str) -> Result<ForestPage, UseCaseError> {
-        let Some(mut readable) = ReadableList::of(&self.authorization, caller).await? else {
+        let permissions = self.authorization.permissions_of(caller).await?;
+        let Some(mut readable) = ReadableList::new(caller, permissions) else {
             return Ok(ForestPage::default());
         };
         let mut count = 0;

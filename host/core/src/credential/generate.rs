@@ -106,10 +106,8 @@ impl GenerateCredentials {
         let permit = authorization
             .permit(caller, Operation::Write, &name)
             .await?;
-        let issuer_permit = match named_issuer(&effective.parameters, generator.as_ref()) {
-            Some(name) => Some(authorization.permit_issuer(caller, &name).await?),
-            None => None,
-        };
+        let issuer = named_issuer(&effective.parameters, generator.as_ref());
+        let issuer_permit = self.permit_ca(caller, issuer.as_ref()).await?;
         let inputs = named_inputs(&name, &effective.parameters, generator.as_ref())?;
         let inputs = PermittedInput::request(authorization, caller, inputs).await?;
         let permitted = Permitted {

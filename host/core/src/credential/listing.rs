@@ -203,15 +203,7 @@ pub(super) struct ReadableList<'a, T> {
 
 impl<'a, T: Listed> ReadableList<'a, T> {
     /// Creates an empty list; `None` if the caller may read no credential, so that no query is needed.
-    pub(super) async fn of(
-        authorization: &Authorization,
-        caller: &'a Caller,
-    ) -> Result<Option<Self>, UseCaseError> {
-        let permissions = authorization.permissions_of(caller).await?;
-        Ok(Self::with(caller, permissions))
-    }
-
-    fn with(caller: &'a Caller, permissions: EffectivePermissions) -> Option<Self> {
+    pub(super) fn new(caller: &'a Caller, permissions: EffectivePermissions) -> Option<Self> {
         permissions.allow_somewhere(Operation::Read).then(|| Self {
             caller,
             permissions,
@@ -221,17 +213,7 @@ impl<'a, T: Listed> ReadableList<'a, T> {
         })
     }
 
-    /// Creates an empty list for a search, and narrows the pattern to names that the caller may read; `None` if there are none.
-    pub(super) async fn of_search(
-        authorization: &Authorization,
-        caller: &'a Caller,
-        names: &FindNames,
-    ) -> Result<Option<(Self, FindNames)>, UseCaseError> {
-        let permissions = authorization.permissions_of(caller).await?;
-        Ok(Self::narrowed(caller, permissions, names))
-    }
-
-    /// Like [`ReadableList::of_search`], for a search whose response contains no other names than those that it finds.
+    /// Like [`ReadableList::narrowed`], for a search whose response contains no other names than those that it finds.
     pub(super) async fn of_names(
         authorization: &Authorization,
         caller: &'a Caller,
@@ -246,12 +228,13 @@ impl<'a, T: Listed> ReadableList<'a, T> {
         Ok(Self::narrowed(caller, permissions, names))
     }
 
-    fn narrowed(
+    /// Creates an empty list for a search, and narrows the pattern to names that the caller may read; `None` if there are none.
+    pub(super) fn narrowed(
         caller: &'a Caller,
         permissions: EffectivePermissions,
         names: &FindNames,
     ) -> Option<(Self, FindNames)> {
-        let list = Self::with(caller, permissions)?;
+        let list = Self::new(caller, permissions)?;
         let names = names.readable(&list.permissions)?;
         Some((list, names))
     }

@@ -121,8 +121,8 @@ impl ReadCredentials {
         input: &LookupName,
         names: &FindNames,
     ) -> Result<Vec<FoundCredential>, UseCaseError> {
-        let searching = ReadableList::of_search(&self.authorization, caller, names);
-        let Some((mut found, names)) = searching.await? else {
+        let permissions = self.authorization.permissions_of(caller).await?;
+        let Some((mut found, names)) = ReadableList::narrowed(caller, permissions, names) else {
             return Ok(Vec::new());
         };
         let repository = &self.store.repository;

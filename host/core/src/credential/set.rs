@@ -202,7 +202,7 @@ impl SetCredentials {
         Ok(checked.await??)
     }
 
-    /// Permits the caller to use the CA that the value names, if any.
+    /// Permits the caller to use the named CA, if any.
     pub(super) async fn permit_ca<'a>(
         &self,
         caller: &'a Caller,
