@@ -131,12 +131,8 @@ fn identity_in(
 /// not checked, as on the platforms that issue such certificates.
 fn application_id(unit: &str) -> Option<Uuid> {
     let text = unit.strip_prefix("app:")?;
-    let has_form = text.len() == UUID_FORM.len()
-        && text.bytes().zip(UUID_FORM).all(|(digit, form)| match form {
-            b'x' => matches!(digit, b'0'..=b'9' | b'a'..=b'f'),
-            fixed => digit == *fixed,
-        });
-    has_form.then(|| Uuid::try_parse(text).ok()).flatten()
+    let id = Uuid::try_parse(text).ok()?;
+    (id.get_version_num() == 4 && id.to_string() == text).then_some(id)
 }
 
 impl IntoResponse for ClientCertificateError {
@@ -168,32 +164,24 @@ pub struct TokenVerifier {
     clock: Arc<dyn Clock>,
 }
 
-/// A configured verification key.
-#[derive(Clone, Copy, Debug)]
-pub struct StaticKey<'a> {
-    /// The RSA or P-256 public key, in PEM.
-    pub public_key_pem: &'a str,
-    /// The required `iss` of tokens.
-    pub issuer: &'a str,
-}
-
 enum KeySource {
     Provider(Arc<ProviderKeys>),
     Static(Arc<TrustedKeys>),
 }
 
 impl TokenVerifier {
-    /// Creates a verifier with one configured key. Key ids in tokens are ignored.
+    /// Creates a verifier with one configured key, for tokens of this issuer. Key ids in tokens are ignored.
     ///
     /// # Errors
     /// If the key is not an RSA public key of 2048 to 8192 bits or a P-256 public key, in PEM.
     pub fn with_static_key(
-        key: &StaticKey<'_>,
+        public_key_pem: &str,
+        issuer: &str,
         rules: TokenRules,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, VerificationKeyError> {
-        let verification_key = VerificationKey::of_pem(key.public_key_pem)?;
-        Ok(Self::with_key(verification_key, key.issuer, rules, clock))
+        let key = VerificationKey::of_pem(public_key_pem)?;
+        Ok(Self::with_key(key, issuer, rules, clock))
     }
 
     /// Creates a verifier with the keys that an identity provider publishes, and keeps them up to date. Requires a Tokio runtime.
@@ -390,9 +378,6 @@ fn authentication_failed(mechanism: &'static str, reason: &'static str) {
 }
 
 const AUTHENTICATION_FAILURES: &str = "keywright_authentication_failures_total";
-
-/// An `x` is a hexadecimal digit in lower case; other characters are literal.
-const UUID_FORM: &[u8; 36] = b"xxxxxxxx-xxxx-4xxx-xxxx-xxxxxxxxxxxx";
 
 /// The retry delay while the server's clock is wrong.
 const CLOCK_RETRY_AFTER: Duration = Duration::from_secs(30);

@@ -19,7 +19,7 @@ use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use keywright_api::{
     Api, HealthCheck, Information, Limits, Pipeline, RequestLimits, ServerMode,
     audit::{AuditSettings, AuditTrail},
-    authentication::{StaticKey, TokenRules, TokenVerifier},
+    authentication::{TokenRules, TokenVerifier},
     development_identity::{
         DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser,
     },
@@ -311,12 +311,8 @@ impl Service {
 /// Returns a fixed clock at the initial time, and a token verifier with it and the trusted key.
 fn clock_and_verifier() -> (Arc<FixedClock>, TokenVerifier) {
     let clock = Arc::new(FixedClock(AtomicI64::new(NOW_SECONDS)));
-    let key = StaticKey {
-        public_key_pem: &trusted_key().public_pem,
-        issuer: ISSUER,
-    };
-    let verifier =
-        TokenVerifier::with_static_key(&key, TokenRules::default(), Arc::clone(&clock) as _);
+    let (key, rules) = (&trusted_key().public_pem, TokenRules::default());
+    let verifier = TokenVerifier::with_static_key(key, ISSUER, rules, Arc::clone(&clock) as _);
     (clock, verifier.unwrap())
 }
 

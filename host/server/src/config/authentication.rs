@@ -6,7 +6,7 @@ use std::{
 use keywright_api::{
     authentication::{
         ClaimSettings, HttpsIdentityProvider, HttpsIdentityProviderSettings, IdentityProviderError,
-        KeyPace, StaticKey, TokenRules, TokenVerifier,
+        KeyPace, TokenRules, TokenVerifier,
     },
     development_identity::DevelopmentIdentity,
 };
@@ -235,11 +235,7 @@ impl StaticKeyConfig {
         let path = &self.public_key;
         let read = read_text(path);
         let public_key_pem = read.on_file("reading the token verification key", path)?;
-        let key = StaticKey {
-            public_key_pem: &public_key_pem,
-            issuer: &self.issuer,
-        };
-        TokenVerifier::with_static_key(&key, rules, clock)
+        TokenVerifier::with_static_key(&public_key_pem, &self.issuer, rules, clock)
             .while_doing("using the token verification key")
     }
 }
