@@ -96,28 +96,19 @@ impl Admission {
 }
 
 /// The slot and the memory that a request holds until its response is sent or dropped.
-pub(crate) struct Admitted {
-    _permit: RequestPermit,
-    memory: Arc<ResponseReservation>,
-}
+pub(crate) struct Admitted(
+    pub(crate) RequestPermit,
+    pub(crate) Arc<ResponseReservation>,
+);
 
 impl Admitted {
-    pub(crate) fn new(permit: RequestPermit, memory: Arc<ResponseReservation>) -> Self {
-        Self {
-            _permit: permit,
-            memory,
-        }
-    }
-
     /// Counts the memory of a complete response, whether or not it was reserved. The response then holds the memory and the
     /// slot. If there is not enough memory for the response to a read, an error response replaces it. The response to a write
     /// is sent anyway, because the write is complete.
     pub(crate) fn held_by(self, response: Response, is_read: bool) -> Response {
         let bytes = response.body().size_hint().lower();
-        let counted = self
-            .memory
-            .complete(usize::try_from(bytes).unwrap_or(usize::MAX));
-        match counted {
+        let Self(_permit, memory) = &self;
+        match memory.complete(usize::try_from(bytes).unwrap_or(usize::MAX)) {
             // The request changed nothing, and its response is dropped before the failure is sent.
             Err(refused) if is_read => ApiError::from(refused).into_response(),
             _ => response.map(|body| Body::new(HeldBody::new(body, self))),

@@ -125,7 +125,7 @@ pub struct Pipeline {
     api: Arc<Api>,
     routes: RouteTable,
     admission: Admission,
-    in_progress: RequestsInProgress,
+    in_progress: Gauge,
 }
 
 impl Pipeline {
@@ -135,7 +135,7 @@ impl Pipeline {
         Self {
             routes: route_table(&api),
             admission: Admission::new(&api.request_limits),
-            in_progress: RequestsInProgress::new(),
+            in_progress: gauge!(REQUESTS_IN_PROGRESS),
             api,
         }
     }
@@ -173,7 +173,7 @@ impl Pipeline {
         };
         let mut id = Uuid::encode_buffer();
         let id: &str = context.id.hyphenated().encode_lower(&mut id);
-        let _in_progress = self.in_progress.begin();
+        let _in_progress = RequestInProgress::begin(&self.in_progress);
         let method = known_method(request.method());
         let interface = self.api.interface.as_deref();
         let interface = interface.filter(|_| route.is_some_and(|route| route.is_of_user_interface));
@@ -255,7 +255,7 @@ impl Pipeline {
         let is_read = request.method().is_safe();
         let handling = pin!(self.handle(context, Some(&caller), request));
         let response = or_panicked(handling).await;
-        let response = Admitted::new(permit, memory).held_by(response, is_read);
+        let response = Admitted(permit, memory).held_by(response, is_read);
         Ok(audited.finish(response).await)
     }
 
@@ -375,19 +375,13 @@ const EVERY_RESPONSE: [(HeaderName, &str); 6] = [
     (X_FRAME_OPTIONS, "DENY"),
 ];
 
-struct RequestsInProgress(Gauge);
-
 /// Counts as a request in progress until dropped.
 struct RequestInProgress<'a>(&'a Gauge);
 
-impl RequestsInProgress {
-    fn new() -> Self {
-        Self(gauge!(REQUESTS_IN_PROGRESS))
-    }
-
-    fn begin(&self) -> RequestInProgress<'_> {
-        self.0.increment(1);
-        RequestInProgress(&self.0)
+impl<'a> RequestInProgress<'a> {
+    fn begin(gauge: &'a Gauge) -> Self {
+        gauge.increment(1);
+        Self(gauge)
     }
 }
 
