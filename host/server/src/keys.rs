@@ -236,13 +236,8 @@ pub(crate) struct SharedKeyRing {
     reading: Arc<Mutex<Option<Instant>>>,
 }
 
-/// Keys for one purpose, derived from the encryption keys.
-pub(crate) struct DerivedKeys {
-    /// Derived from the active key.
-    pub(crate) active: Zeroizing<[u8; 32]>,
-    /// Derived from the other keys.
-    pub(crate) others: Vec<Zeroizing<[u8; 32]>>,
-}
+/// A key for one purpose, derived from an encryption key.
+type DerivedKey = Zeroizing<[u8; 32]>;
 
 /// The keys known at one time.
 struct Current {
@@ -273,12 +268,12 @@ impl SharedKeyRing {
     }
 
     /// Derives keys for one purpose from the active key and from the other keys known now.
-    pub(crate) fn derive(&self, label: &str) -> Result<DerivedKeys, DerivationError> {
-        let current = self.current();
-        Ok(DerivedKeys {
-            active: current.key_ring.derive(label)?,
-            others: current.key_ring.derive_from_others(label)?,
-        })
+    pub(crate) fn derive(
+        &self,
+        label: &str,
+    ) -> Result<(DerivedKey, Vec<DerivedKey>), DerivationError> {
+        let key_ring = &self.current().key_ring;
+        Ok((key_ring.derive(label)?, key_ring.derive_from_others(label)?))
     }
 
     /// Returns the id of the active key. It never changes.

@@ -60,11 +60,10 @@ pub(crate) async fn load(
 
 /// Derives the keys that authenticate the plugin cache.
 pub(crate) fn cache_keys(key_ring: &SharedKeyRing) -> Result<CacheKeys, StartupError> {
-    let derived = key_ring
+    let (active, others) = key_ring
         .derive(CACHE_LABEL)
         .while_doing("deriving the plugin cache's keys")?;
-    let others = derived.others.iter().map(|key| &**key);
-    Ok(CacheKeys::new(&derived.active, others))
+    Ok(CacheKeys::new(&active, others.iter().map(|key| &**key)))
 }
 
 /// Derives the key of the plugin cache from the active encryption key, without the database. Returns `None` unless that

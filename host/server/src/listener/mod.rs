@@ -295,7 +295,7 @@ struct ConnectionLimit {
 }
 
 /// A free slot, released on drop.
-struct Slot(#[expect(dead_code, reason = "held until dropped")] OwnedSemaphorePermit);
+type Slot = OwnedSemaphorePermit;
 
 /// A slot used by a client, released on drop.
 struct UsedSlot {
@@ -323,11 +323,11 @@ impl ConnectionLimit {
     }
 
     fn free_slot(&self) -> Option<Slot> {
-        Arc::clone(&self.free).try_acquire_owned().ok().map(Slot)
+        Arc::clone(&self.free).try_acquire_owned().ok()
     }
 
     async fn wait_for_slot(&self) -> Option<Slot> {
-        Arc::clone(&self.free).acquire_owned().await.ok().map(Slot)
+        Arc::clone(&self.free).acquire_owned().await.ok()
     }
 
     /// Waits until a client has released a slot since the last call.

@@ -195,17 +195,8 @@ impl StoredCounts {
         let mut counting = self.counting.lock().await;
         if counting.is_due(now) {
             counting.tried = Some(now);
-            match timeout(STORED_DURATION_MAX, self.count()).await {
-                Ok(Ok(counts)) => {
-                    counting.update_expiring(counts.expiring);
-                    for (of, numbers) in &counting.expiring {
-                        record_expiring(of, numbers);
-                    }
-                    record_key_usage(counts.key_usage);
-                    gauge!(ENCRYPTIONS).set(gauge_value(counts.encryptions));
-                    gauge!(ENCRYPTIONS_MAX).set(gauge_value(ENCRYPTIONS_PER_KEY_MAX));
-                    counting.succeeded = Some(now);
-                }
+            match timeout(STORED_DURATION_MAX, self.count(&mut counting)).await {
+                Ok(Ok(())) => counting.succeeded = Some(now),
                 Ok(Err(cause)) => {
                     tracing::warn!(
                         error = &cause as &dyn std::error::Error,
@@ -220,22 +211,21 @@ impl StoredCounts {
         }
     }
 
-    async fn count(&self) -> Result<Counts, UseCaseError> {
+    /// Records all counts, or none if one of them fails.
+    async fn count(&self, counting: &mut Counting) -> Result<(), UseCaseError> {
         let now = self.clock.now();
-        Ok(Counts {
-            expiring: CredentialsByDaysLeft::count(self.credentials.as_ref(), now).await?,
-            key_usage: self.encryption_keys.usage().await?,
-            encryptions: self.encryption_keys.active_encryptions().await?,
-        })
+        let expiring = CredentialsByDaysLeft::count(self.credentials.as_ref(), now).await?;
+        let key_usage = self.encryption_keys.usage().await?;
+        let encryptions = self.encryption_keys.active_encryptions().await?;
+        counting.update_expiring(expiring);
+        for (of, numbers) in &counting.expiring {
+            record_expiring(of, numbers);
+        }
+        record_key_usage(key_usage);
+        gauge!(ENCRYPTIONS).set(gauge_value(encryptions));
+        gauge!(ENCRYPTIONS_MAX).set(gauge_value(ENCRYPTIONS_PER_KEY_MAX));
+        Ok(())
     }
-}
-
-/// The counts at one time.
-struct Counts {
-    expiring: Vec<(CountedType, CredentialsByDaysLeft)>,
-    key_usage: KeyUsage,
-    /// The number of encryptions with the active key.
-    encryptions: u64,
 }
 
 fn record_expiring(
