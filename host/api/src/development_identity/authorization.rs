@@ -55,7 +55,7 @@ impl LoginRequest {
         if required("code_challenge_method")? != "S256" {
             return Err("code_challenge_method must be S256".to_owned());
         }
-        let mut clients = provider.clients.iter();
+        let mut clients = provider.settings.clients.iter();
         let client = clients.find(|client| client.id == request.client_id);
         let client = client.ok_or("client_id names no configured client")?;
         if !client.redirect_uris.contains(&request.redirect_uri) {
@@ -87,7 +87,10 @@ impl LoginRequest {
             .append_pair("code", &code)
             .append_pair("state", &self.state)
             .finish();
-        let location = format!("{}?{query}", self.redirect_uri);
+        // The address may have a query of its own (RFC 6749, section 3.1.2).
+        let uri = &self.redirect_uri;
+        let separator = if uri.contains('?') { '&' } else { '?' };
+        let location = format!("{uri}{separator}{query}");
         match HeaderValue::try_from(location) {
             Ok(location) => (StatusCode::SEE_OTHER, [(LOCATION, location)]).into_response(),
             Err(_) => StatusCode::BAD_REQUEST.into_response(),

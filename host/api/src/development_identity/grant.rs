@@ -14,6 +14,7 @@ use strum::EnumString;
 use uuid::Uuid;
 
 use super::{
+    DevelopmentIdentitySettings,
     codes::{Exchange, IssuedCodes},
     tokens::{
         AccessClaims, IdClaims, REFRESH_TOKEN, RefreshClaims, RevokedSessions, Session,
@@ -27,12 +28,7 @@ use crate::{
 
 pub(super) struct Provider {
     pub(super) signer: TokenSigner,
-    pub(super) path_prefix: String,
-    pub(super) clients: Vec<DevelopmentClient>,
-    pub(super) users: Vec<DevelopmentUser>,
-    pub(super) scopes: Vec<String>,
-    pub(super) access_token_lifetime: Duration,
-    pub(super) refresh_token_lifetime: Duration,
+    pub(super) settings: DevelopmentIdentitySettings,
     pub(super) revoked: RevokedSessions,
     pub(super) codes: IssuedCodes,
     pub(super) clock: Arc<dyn Clock>,
@@ -145,12 +141,12 @@ impl Provider {
         match grant {
             Grant::AuthorizationCode => self.exchange(form, client),
             Grant::ClientCredentials => {
-                let scopes = requested_scopes(requested, &self.scopes)?;
+                let scopes = requested_scopes(requested, &self.settings.scopes)?;
                 self.access_token(client, None, &scopes, Session::begin())
             }
             Grant::Password => {
                 let user = self.user(form)?;
-                let scopes = requested_scopes(requested, &self.scopes)?;
+                let scopes = requested_scopes(requested, &self.settings.scopes)?;
                 let session = Session::begin();
                 Ok(Granted {
                     refresh_token: Some(self.refresh_token(client, user, &scopes, session)?),
@@ -185,17 +181,17 @@ impl Provider {
         };
         let code = self.codes.take(code, &exchange, now.timestamp());
         let code = code.ok_or(TokenGrantError::CodeWrong)?;
-        let mut users = self.users.iter();
+        let mut users = self.settings.users.iter();
         let user = users.find(|user| user.id == code.user_id);
         let user = user.ok_or(TokenGrantError::CodeWrong)?;
-        let scopes = requested_scopes(&code.scope, &self.scopes)?;
+        let scopes = requested_scopes(&code.scope, &self.settings.scopes)?;
         let session = Session::begin();
         let is_oidc = code.scope.split_whitespace().any(|scope| scope == "openid");
         let claims = IdClaims {
             sub: user.id.to_string(),
             aud: &client.id,
             iat: now.timestamp(),
-            exp: seconds_after(now, self.access_token_lifetime),
+            exp: seconds_after(now, self.settings.access_token_lifetime),
             nonce: code.nonce.as_deref(),
         };
         Ok(Granted {
@@ -218,7 +214,7 @@ impl Provider {
             return false;
         };
         let now = self.clock.now();
-        let ends_at_seconds = seconds_after(now, self.refresh_token_lifetime);
+        let ends_at_seconds = seconds_after(now, self.settings.refresh_token_lifetime);
         self.revoked
             .revoke(session.0, ends_at_seconds, now.timestamp());
         true
@@ -228,7 +224,8 @@ impl Provider {
         &self,
         credentials: &ClientCredentials,
     ) -> Result<&DevelopmentClient, TokenGrantError> {
-        self.clients
+        self.settings
+            .clients
             .iter()
             .find(|client| client.id == credentials.id)
             .filter(|client| is_same_secret(&client.secret, &credentials.secret))
@@ -238,7 +235,8 @@ impl Provider {
     pub(super) fn user(&self, form: &QueryParameters) -> Result<&DevelopmentUser, TokenGrantError> {
         let name = form.required("username")?;
         let password = Secret::new(form.required("password")?.to_owned());
-        self.users
+        self.settings
+            .users
             .iter()
             .find(|user| user.name == name)
             .filter(|user| is_same_secret(&user.password, &password))
@@ -260,6 +258,7 @@ impl Provider {
             .filter(|session| !self.revoked.contains(session.0))
             .ok_or(TokenGrantError::RefreshTokenWrong)?;
         let user = self
+            .settings
             .users
             .iter()
             .find(|user| user.id == claims.user_id)
@@ -280,7 +279,7 @@ impl Provider {
             jti: session.access_token_id(),
             sub: user_id.as_deref().unwrap_or(&client.id),
             iat: now.timestamp(),
-            exp: seconds_after(now, self.access_token_lifetime),
+            exp: seconds_after(now, self.settings.access_token_lifetime),
             aud: [&client.id],
             grant_type: if user.is_some() {
                 "password"
@@ -295,7 +294,7 @@ impl Provider {
         Ok(Granted {
             access_token: self.sign(TOKEN, &claims)?,
             token_type: "bearer",
-            expires_in: self.access_token_lifetime.as_secs(),
+            expires_in: self.settings.access_token_lifetime.as_secs(),
             scope: scopes.join(" "),
             jti: claims.jti,
             refresh_token: None,
@@ -314,7 +313,7 @@ impl Provider {
         let claims = RefreshClaims {
             jti: session.refresh_token_id(),
             iat: now.timestamp(),
-            exp: seconds_after(now, self.refresh_token_lifetime),
+            exp: seconds_after(now, self.settings.refresh_token_lifetime),
             client_id: client.id.clone(),
             user_id: user.id,
             scope: scopes.to_vec(),

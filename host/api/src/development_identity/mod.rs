@@ -68,13 +68,8 @@ impl DevelopmentIdentity {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, SigningKeyError> {
         Ok(Self(Arc::new(Provider {
-            signer: TokenSigner::new(&settings.signing_key_pem, settings.issuer)?,
-            path_prefix: settings.path_prefix,
-            clients: settings.clients,
-            users: settings.users,
-            scopes: settings.scopes,
-            access_token_lifetime: settings.access_token_lifetime,
-            refresh_token_lifetime: settings.refresh_token_lifetime,
+            signer: TokenSigner::new(&settings.signing_key_pem, settings.issuer.clone())?,
+            settings,
             revoked: RevokedSessions::default(),
             codes: IssuedCodes::default(),
             clock,
@@ -90,7 +85,7 @@ impl DevelopmentIdentity {
 
     /// Returns the provider's routes. All are open, because clients need them to get their first token.
     pub(crate) fn routes(&self) -> Vec<Mounted> {
-        let below = self.0.path_prefix.trim_end_matches('/');
+        let below = self.0.settings.path_prefix.trim_end_matches('/');
         let provider = || Arc::clone(&self.0);
         let open = |method, path: &str, handle| Mounted {
             path: format!("{below}{path}"),

@@ -316,11 +316,14 @@ fn clock_and_verifier() -> (Arc<FixedClock>, TokenVerifier) {
     (clock, verifier.unwrap())
 }
 
+/// The address of the clients of the development identity provider.
+const REDIRECT_URI: &str = "https://client.test/back?from=login";
+
 fn development_identity(clock: Arc<dyn Clock>) -> DevelopmentIdentity {
     let client = |id: &str, secret: &str| DevelopmentClient {
         id: id.to_owned(),
         secret: secret.to_owned(),
-        redirect_uris: Vec::new(),
+        redirect_uris: vec![REDIRECT_URI.to_owned()],
     };
     let settings = DevelopmentIdentitySettings {
         signing_key_pem: Secret::new(trusted_key().private_pem.clone()),

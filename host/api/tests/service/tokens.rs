@@ -118,3 +118,22 @@ async fn a_refresh_token_extends_a_login_until_it_expires() {
     let expired = token(&service, &refresh_form).await;
     assert_eq!(expired.error(), "invalid_grant");
 }
+
+#[tokio::test]
+async fn a_login_keeps_the_query_of_the_redirect_uri() {
+    let service = Service::new().await;
+    let headers = [(
+        "content-type",
+        "application/x-www-form-urlencoded".to_owned(),
+    )];
+    let form = "response_type=code&client_id=app&redirect_uri=https%3A%2F%2Fclient.test%2Fback%3Ffrom%3Dlogin&state=here&code_challenge=one&code_challenge_method=S256&username=someone&password=user-password";
+    let response = service
+        .send_with("POST", "/identity/oauth/authorize", &headers, form)
+        .await;
+    assert_eq!(response.status, StatusCode::SEE_OTHER, "{}", response.text);
+    let location = response.headers["location"].to_str().unwrap();
+    assert!(
+        location.starts_with("https://client.test/back?from=login&code="),
+        "{location}"
+    );
+}
