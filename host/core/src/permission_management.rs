@@ -87,12 +87,9 @@ impl Permissions {
         caller: &'a Caller,
         path: &PermissionPath,
     ) -> Result<Permit<'a>, UseCaseError> {
-        let name = path.lookup();
-        let permit = self
-            .authorization
-            .permit_exactly(caller, Operation::WriteAcl, &name);
+        let permit = self.permit_on(caller, Operation::WriteAcl, path);
         permit.await.map_err(|error| match error {
-            UseCaseError::NotFound => UseCaseError::PermissionNotAddable,
+            UseCaseError::PermissionNotFound => UseCaseError::PermissionNotAddable,
             error => error,
         })
     }

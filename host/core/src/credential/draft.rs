@@ -207,8 +207,7 @@ impl Generation {
     /// parameters name, and `inputs` are the credentials that they name as inputs.
     pub(super) async fn draft(
         &self,
-        name: &CredentialName,
-        credential_type: &CredentialType,
+        (name, credential_type): (&CredentialName, &CredentialType),
         parameters: &Parameters,
         generator: &dyn Generator,
         authority: Option<&Authority>,

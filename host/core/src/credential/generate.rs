@@ -106,8 +106,10 @@ impl GenerateCredentials {
         let permit = authorization
             .permit(caller, Operation::Write, &name)
             .await?;
-        let issuer = named_issuer(&effective.parameters, generator.as_ref());
-        let issuer_permit = self.permit_ca(caller, issuer.as_ref()).await?;
+        let issuer_permit = match named_issuer(&effective.parameters, generator.as_ref()) {
+            Some(name) => Some(authorization.permit_issuer(caller, &name).await?),
+            None => None,
+        };
         let inputs = named_inputs(&name, &effective.parameters, generator.as_ref())?;
         let inputs = PermittedInput::request(authorization, caller, inputs).await?;
         let permitted = Permitted {
@@ -215,21 +217,15 @@ impl GenerateCredentials {
             }
             None => None,
         };
-        let opening = self
-            .store
-            .open_inputs(inputs, Some(permitted.caller.actor()));
-        let inputs = opening.await?;
-        let mut draft = self
+        let chosen_by = Some(permitted.caller.actor());
+        let inputs = self.store.open_inputs(inputs, chosen_by).await?;
+        let of = (&generate.name, &generate.credential_type);
+        let (generator, authority) = (permitted.generator.as_ref(), authority.as_ref());
+        let parameters = &permitted.effective.parameters;
+        let generating = self
             .generation
-            .draft(
-                &generate.name,
-                &generate.credential_type,
-                &permitted.effective.parameters,
-                permitted.generator.as_ref(),
-                authority.as_ref(),
-                inputs,
-            )
-            .await?;
+            .draft(of, parameters, generator, authority, inputs);
+        let mut draft = generating.await?;
         draft.content.metadata.clone_from(&generate.metadata);
         Ok(draft)
     }

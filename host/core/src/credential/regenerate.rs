@@ -158,9 +158,8 @@ impl RegenerateCredentials {
             }
             None => None,
         };
-        let (name, credential_type) = (&base.name, &base.credential_type);
         let (parameters, authority) = (&effective.parameters, authority.as_ref());
-        let named = named_inputs(&name.lookup(), parameters, generator)?;
+        let named = named_inputs(&base.name.lookup(), parameters, generator)?;
         let permitted = PermittedInput::request(&self.authorization, caller, named).await?;
         let active = self.store.active_inputs(&permitted).await?;
         // Without inputs, the caller has chosen nothing. A later release of the plugin may read a parameter as an input.
@@ -169,19 +168,12 @@ impl RegenerateCredentials {
         } else {
             Some(caller.actor())
         };
-        let opening = self.store.open_inputs(active, chosen_by);
-        let inputs = opening.await?;
-        let draft = self
+        let inputs = self.store.open_inputs(active, chosen_by).await?;
+        let of = (&base.name, &base.credential_type);
+        let generating = self
             .generation
-            .draft(
-                name,
-                credential_type,
-                parameters,
-                generator,
-                authority,
-                inputs,
-            )
-            .await?;
+            .draft(of, parameters, generator, authority, inputs);
+        let draft = generating.await?;
         let permits = permitted.iter().map(PermittedInput::permit);
         self.authorization.confirm(caller, permits).await?;
         Ok(draft)

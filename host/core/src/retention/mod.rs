@@ -57,15 +57,6 @@ pub struct RetentionRun {
     versions_deleted: u64,
 }
 
-/// The progress of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RetentionProgress {
-    /// The run is complete.
-    Done,
-    /// The run has more steps.
-    Further,
-}
-
 /// The error of a step.
 #[derive(Debug, thiserror::Error)]
 pub enum RetentionError {
@@ -93,16 +84,13 @@ impl Retention {
     }
 
     /// Executes the next step of a run: searches up to [`PAGE_CREDENTIALS_MAX`] credentials, or deletes up to
-    /// [`BATCH_VERSIONS_MAX`] versions of one credential.
+    /// [`BATCH_VERSIONS_MAX`] versions of one credential. Returns whether the run has more steps.
     ///
     /// # Errors
     /// If the database fails; or if the audit trail can't be written, in which case the step deletes nothing.
-    pub async fn proceed(
-        &self,
-        run: &mut RetentionRun,
-    ) -> Result<RetentionProgress, RetentionError> {
+    pub async fn proceed(&self, run: &mut RetentionRun) -> Result<bool, RetentionError> {
         let Some(segment) = run.segments.front().cloned() else {
-            return Ok(RetentionProgress::Done);
+            return Ok(false);
         };
         if let Some(credential) = run.exceeding.front().cloned() {
             self.delete_versions(run, &segment, &credential).await?;
@@ -119,7 +107,7 @@ impl Retention {
             let next = run.segments.front();
             run.rest = next.map(|segment| segment.names.clone());
         }
-        Ok(RetentionProgress::Further)
+        Ok(true)
     }
 
     async fn delete_versions(
@@ -385,7 +373,7 @@ mod tests {
     /// Completes a run and returns the number of versions that it deleted.
     async fn run(retention: &Retention) -> Result<u64, RetentionError> {
         let mut run = retention.begin(true);
-        while retention.proceed(&mut run).await? == RetentionProgress::Further {}
+        while retention.proceed(&mut run).await? {}
         Ok(run.versions_deleted())
     }
 

@@ -13,7 +13,7 @@ use keywright_core::{
     UseCaseError,
     credential::Credentials,
     ports::{Lease, Leases, RepositoryError, RetentionClock, RetentionTrail},
-    retention::{ClockWatch, Retention, RetentionError, RetentionProgress},
+    retention::{ClockWatch, Retention, RetentionError},
 };
 use keywright_storage::Database;
 use tokio::time::Instant;
@@ -136,11 +136,11 @@ impl RetentionWork {
                 break RetentionOutcome::Stopped;
             }
             let deleted_before = run.versions_deleted();
-            let progress = self.retention.proceed(&mut run).await;
+            let has_more = self.retention.proceed(&mut run).await;
             retention_versions_deleted(run.versions_deleted().saturating_sub(deleted_before));
-            match progress {
-                Ok(RetentionProgress::Done) => break RetentionOutcome::Completed,
-                Ok(RetentionProgress::Further) => {}
+            match has_more {
+                Ok(false) => break RetentionOutcome::Completed,
+                Ok(true) => {}
                 Err(RetentionError::Repository(failure)) => return Err(failure),
                 Err(RetentionError::Trail(unwritten)) => {
                     tracing::warn!(error = %unwritten, "retention stopped because audit events could not be written");

@@ -290,22 +290,15 @@ impl RegenerateCredentials {
         let base = checked.base;
         let parameters = Parameters::parse(checked.parameters.expose())?;
         let authority = signer.as_ref().map(|signer| &signer.authority);
-        let (name, credential_type) = (&base.name, &base.credential_type);
+        let of @ (name, credential_type) = (&base.name, &base.credential_type);
         let chosen_by = checked.chosen_by.as_ref();
         let reading = self.inputs(permits, &base, &parameters, chosen_by, generator);
         let inputs = reading.await?;
         let read = inputs.read.clone();
-        let draft = self
+        let generating = self
             .generation
-            .draft(
-                name,
-                credential_type,
-                &parameters,
-                generator,
-                authority,
-                inputs,
-            )
-            .await?;
+            .draft(of, &parameters, generator, authority, inputs);
+        let draft = generating.await?;
         let version = self.store.seal(permits.to_write(name)?, &draft).await?;
         let facts = draft.attributes.certificate.as_ref();
         let is_authority = credential_type.is_certificate()
