@@ -14,7 +14,6 @@ use strum::EnumString;
 use uuid::Uuid;
 
 use super::{
-    DevelopmentIdentitySettings,
     codes::{Exchange, IssuedCodes},
     tokens::{
         AccessClaims, IdClaims, REFRESH_TOKEN, RefreshClaims, RevokedSessions, Session,
@@ -25,6 +24,26 @@ use crate::{
     Limits,
     request::{QueryError, QueryParameters},
 };
+
+/// The settings of the identity provider.
+pub struct DevelopmentIdentitySettings {
+    /// The RSA private key that signs the tokens, in PEM (PKCS#8 or PKCS#1), of at least 2048 bits.
+    pub signing_key_pem: Secret,
+    /// The URL at which clients reach the provider, and the issuer in its tokens.
+    pub issuer: String,
+    /// The path at which the server mounts the provider, such as `/identity`: the path of the URL.
+    pub path_prefix: String,
+    /// The clients.
+    pub clients: Vec<DevelopmentClient>,
+    /// The users.
+    pub users: Vec<DevelopmentUser>,
+    /// The scopes that tokens may have.
+    pub scopes: Vec<String>,
+    /// The lifetime of access tokens.
+    pub access_token_lifetime: Duration,
+    /// The lifetime of refresh tokens.
+    pub refresh_token_lifetime: Duration,
+}
 
 pub(super) struct Provider {
     pub(super) signer: TokenSigner,

@@ -11,7 +11,7 @@ mod codes;
 mod grant;
 mod tokens;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use axum::{
     Extension,
@@ -34,32 +34,12 @@ use codes::IssuedCodes;
 use grant::{ClientCredentials, FORM_LIMITS, Provider, TokenGrantError};
 use tokens::{RevokedSessions, TokenSigner};
 
-pub use grant::{DevelopmentClient, DevelopmentUser};
+pub use grant::{DevelopmentClient, DevelopmentIdentitySettings, DevelopmentUser};
 pub use tokens::SigningKeyError;
 
 /// The identity provider. Clones share its state.
 #[derive(Clone)]
 pub struct DevelopmentIdentity(Arc<Provider>);
-
-/// The settings of the identity provider.
-pub struct DevelopmentIdentitySettings {
-    /// The RSA private key that signs the tokens, in PEM (PKCS#8 or PKCS#1), of at least 2048 bits.
-    pub signing_key_pem: Secret,
-    /// The URL at which clients reach the provider, and the issuer in its tokens.
-    pub issuer: String,
-    /// The path at which the server mounts the provider, such as `/identity`: the path of the URL.
-    pub path_prefix: String,
-    /// The clients.
-    pub clients: Vec<DevelopmentClient>,
-    /// The users.
-    pub users: Vec<DevelopmentUser>,
-    /// The scopes that tokens may have.
-    pub scopes: Vec<String>,
-    /// The lifetime of access tokens.
-    pub access_token_lifetime: Duration,
-    /// The lifetime of refresh tokens.
-    pub refresh_token_lifetime: Duration,
-}
 
 impl DevelopmentIdentity {
     /// Creates the provider.
