@@ -173,22 +173,26 @@ impl Rotation {
 /// The reason why the state of a rotation can't be determined.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum RotationError {
+    /// The certificate is not a CA certificate.
     #[error("{0} is not a CA; regenerate it instead")]
     NoAuthority(String),
+    /// The only version is transitional.
     #[error(
         "{0} has only a transitional version, which does not sign; run `keywright certificates transitional {0} --clear` first"
     )]
     NothingSigns(String),
+    /// The caller may not read a certificate below the CA, so its signer is unknown.
     #[error(
         "could not read {name}, which {authority} signed, to check whether it was regenerated; the operation `read` is required"
     )]
     Unreadable {
+        /// The certificate.
         name: String,
         /// The CA above it.
         authority: String,
     },
+    /// A request failed.
     #[error(transparent)]
     Request(#[from] Error),
 }
@@ -214,6 +218,7 @@ fn versions(
     Ok((signing, transitional, stage))
 }
 
+/// Returns the PEM certificates of a version.
 fn certificates(version: &CredentialVersion) -> String {
     version.public_field("certificate").unwrap_or_default()
 }

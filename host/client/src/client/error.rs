@@ -6,33 +6,43 @@ use serde::Deserialize;
 /// The reason why a request failed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum Error {
+    /// The server refused the request.
     #[error(transparent)]
     Refused(#[from] ResponseError),
+    /// The identity provider refused to issue a token.
     #[error("the identity provider refuses the login: {0}")]
     LoginRefused(ResponseError),
+    /// The identity provider refused to revoke a login.
     #[error("the identity provider refuses the revocation: {0}")]
     RevocationRefused(ResponseError),
+    /// Revoking a client's login requires the client's secret.
     #[error("revoking a client's login requires its secret")]
     ClientSecretMissing,
+    /// The identity provider was unreachable or failed in every attempt.
     #[error("the identity provider is not available: {0}")]
     ProviderUnavailable(Box<Self>),
     /// There is neither a token nor a grant.
     #[error("you are not logged in to this server")]
     NotLoggedIn,
+    /// The access token has expired and can't be renewed.
     #[error("the login has expired")]
     LoginExpired,
+    /// The access token from this source has expired, and there is no grant to renew it.
     #[error("the token in {0} has expired; replace it")]
     TokenExpired(String),
+    /// The server rejects the access token from this source.
     #[error("the token in {origin} is not valid for {server}")]
     TokenInvalid {
         /// The file or variable that contains the token.
         origin: String,
+        /// The server's address.
         server: String,
     },
+    /// The server or the identity provider refuses or requires a client certificate.
     #[error("{server} {reason}")]
     ClientCertificateRefused {
+        /// The address.
         server: String,
         /// What it refuses, and why.
         reason: &'static str,
@@ -47,21 +57,32 @@ pub enum Error {
         /// The point at which the request failed.
         loss: Loss,
     },
+    /// The response exceeds this limit in bytes.
     #[error("the response is larger than {0} bytes")]
     ResponseTooLarge(usize),
+    /// The response does not match the API.
     #[error("malformed response: {0}")]
     ResponseMalformed(JsonError),
+    /// The response to `GET /info` is not the response of a server with this API.
     #[error(
         "{server} is not the address of a CredHub-compatible server: GET {server}/info: {cause}"
     )]
-    OtherServer { server: String, cause: Box<Self> },
+    OtherServer {
+        /// The server's address.
+        server: String,
+        /// The cause.
+        cause: Box<Self>,
+    },
     /// The response to a lookup by name contains no object.
     #[error("the server's response is empty")]
     ResponseEmpty,
+    /// The response is about the credential with this name, which was not requested.
     #[error("the server responded with another credential: {0}")]
     ResponseOfOther(String),
+    /// The request can't be serialized as JSON.
     #[error("could not write the request as JSON")]
     RequestMalformed(#[source] JsonError),
+    /// The address of the server or of its identity provider is malformed.
     #[error("invalid server address {0:?}: must be https:// with a host and an optional port")]
     AddressMalformed(String),
     /// The address contains an `@`. The message omits the address, because it may contain a password.
@@ -69,12 +90,20 @@ pub enum Error {
         "invalid server address: must not contain a user, a password or `@`; log in with --username or --client-id"
     )]
     AddressNamesUser,
+    /// The server has no identity provider.
     #[error("the server has no identity provider; use a client certificate")]
     NoIdentityProvider,
+    /// The server's identity provider, at this address, is not the provider that issued the tokens.
     #[error("the server's identity provider has changed since the login: {0}; log in again")]
     ProviderChanged(String),
+    /// A document or response of the identity provider can't be used.
     #[error("the identity provider's response can't be used: {url}: {reason}")]
-    ProviderMalformed { url: String, reason: String },
+    ProviderMalformed {
+        /// The address of the document or endpoint.
+        url: String,
+        /// The cause.
+        reason: String,
+    },
     /// The identity provider does not support this kind of login or revocation. Contains the missing field of its discovery
     /// document.
     #[error(
@@ -84,12 +113,16 @@ pub enum Error {
     /// The login was refused on the identity provider's pages.
     #[error("the identity provider refuses the login: {0}")]
     LoginDenied(String),
+    /// The user has not completed the login in time.
     #[error("the login was not completed in time; log in again")]
     LoginTimedOut,
+    /// The access token has no id, so it can't be revoked by id.
     #[error("the access token has no id, so the identity provider can't revoke it")]
     TokenWithoutId,
+    /// The trusted CA certificates are malformed.
     #[error("the trusted CA certificates are not valid PEM")]
     AuthoritiesMalformed,
+    /// The client certificate or its key is malformed.
     #[error("the client certificate or its private key is not valid PEM")]
     ClientCertificateMalformed,
     /// The client, or its listener for the browser, can't be created.
@@ -179,6 +212,7 @@ pub struct ResponseError {
 }
 
 impl ResponseError {
+    /// Parses the body of a response with this status.
     pub(crate) fn read(status: u16, body: &[u8]) -> Self {
         let Body { error, description } = keywright_json::read_bytes(body).unwrap_or_default();
         Self {
