@@ -402,8 +402,8 @@ impl RegenerateCertificate {
             ));
         }
         if is_outside(self.duration, DURATION_DAYS_MAX) {
-            let rule = "must be from 1 to 3650 days";
-            return Err(UseCaseError::parameter_refused(DURATION, rule));
+            let rule = format!("must be from 1 to {DURATION_DAYS_MAX} days");
+            return Err(UseCaseError::parameter_refused(DURATION, &rule));
         }
         Ok(())
     }
