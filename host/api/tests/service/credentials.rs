@@ -52,6 +52,16 @@ async fn regenerating_adds_no_version_to_a_recreated_credential() {
     assert_eq!(service.storage.count().await, 1);
 }
 
+#[tokio::test]
+async fn regenerating_succeeds_after_many_concurrent_writes() {
+    let service = Service::new().await;
+    service.storage.store_signed("/c", "/c").await;
+    let writer = OtherWriter::Replaces("/c", 12);
+    service.storage.set_other_writer(writer);
+    regenerate(&service, "/c", 200).await;
+    assert_eq!(service.storage.count().await, 1 + 12 + 1);
+}
+
 /// Returns a service with the CAs `/root` and `/dev`.
 async fn service_with_root() -> Service {
     let service = Service::new().await;

@@ -78,7 +78,8 @@ impl ChildVersions {
         let condition = AppendCondition::CredentialIs(certificate_id);
         if !self.adds_child_versions(RotationStep::Add(&draft)) {
             confirm().await?;
-            return self.store.append(permit, draft, condition).await;
+            let appended = self.store.append(permit, draft, condition).await?;
+            return Ok(appended.ok());
         }
         let version = self.store.seal(permit, &draft).await?;
         let mut slot = self.slots.of(caller.actor());

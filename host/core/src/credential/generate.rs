@@ -19,9 +19,7 @@ use crate::{
         version_store::{ActiveVersions, Draft, StoredCertificate, TransitionalParent},
     },
     permission::Operation,
-    ports::{
-        AppendCondition, Appended, CredentialKey, Generator, PluginCallError, VersionSelection,
-    },
+    ports::{AppendCondition, CredentialKey, Generator, PluginCallError, VersionSelection},
 };
 
 /// A request to generate a credential.
@@ -174,7 +172,7 @@ impl GenerateCredentials {
             permit.record_disclosure(version.credential_id, version.id);
             return Ok(Some(written(self.store.render(permit, version)?, false, 0)));
         }
-        let mut draft = match unused_draft.take() {
+        let draft = match unused_draft.take() {
             Some(draft) => draft,
             None => self.new_draft(permitted, issuer, inputs).await?,
         };
@@ -184,23 +182,16 @@ impl GenerateCredentials {
         self.authorization
             .confirm(permitted.caller, permits)
             .await?;
-        match self.store.append_once(permit, &draft, condition).await? {
-            Appended::Written(stored) => {
-                let version = CredentialVersion::new(*stored, draft.content);
+        match self.store.append(permit, draft, condition).await? {
+            Ok(version) => {
                 let version = self.store.render(permit, version)?;
-                return Ok(Some(written_response(version, effective)));
+                Ok(Some(written_response(version, effective)))
             }
-            Appended::TypeDiffers(existing) => return Err(UseCaseError::TypeDiffers(existing)),
-            Appended::TransitionalExists => return Err(UseCaseError::TransitionalExists),
-            Appended::Changed => *unused_draft = Some(draft),
-            Appended::CasingDiffers(name) => {
-                draft.name = name;
-                *unused_draft = Some(draft);
+            Err(unused) => {
+                *unused_draft = unused;
+                Ok(None)
             }
-            // The CA or an input was changed concurrently, so the value is generated again.
-            Appended::Outdated => {}
         }
-        Ok(None)
     }
 
     /// Generates a value and the data to store with it. The active version of the issuer signs.
@@ -321,7 +312,7 @@ fn is_signed_as_requested(
 }
 
 /// Maximum attempts when concurrent writers of the same name, or of its CA, come first.
-const GENERATE_ATTEMPTS_MAX: usize = 16;
+pub(super) const GENERATE_ATTEMPTS_MAX: usize = 16;
 
 /// A checked and authorized request.
 struct Permitted<'a> {

@@ -15,7 +15,7 @@ use crate::{
         certificates::permit_to_write,
         child_versions::ChildVersions,
         draft::{EffectiveParameters, Generation, named_issuer},
-        generate::written_response,
+        generate::{GENERATE_ATTEMPTS_MAX, written_response},
         inputs::{PermittedInput, named_inputs},
         parameters::{
             BaseVersion, DURATION, Limits, as_set, as_stored, current_parameters, normalize,
@@ -78,9 +78,10 @@ impl RegenerateCredentials {
             .authorization
             .permit(caller, Operation::Write, &regenerate.name);
         let permit = permitting.await?;
-        let mut credential_id = None;
-        for _ in 0..WRITE_ATTEMPTS_MAX {
-            let attempt = self.attempt(caller, &permit, &regenerate, &mut credential_id);
+        let (mut credential_id, mut unused_draft) = (None, None);
+        for _ in 0..GENERATE_ATTEMPTS_MAX {
+            let earlier = (&mut credential_id, &mut unused_draft);
+            let attempt = self.attempt(caller, &permit, &regenerate, earlier);
             if let Some(written) = attempt.await? {
                 return Ok(written);
             }
@@ -90,12 +91,13 @@ impl RegenerateCredentials {
 
     /// Attempts to regenerate a credential. Returns `None` if the credential, the CA or an input was changed concurrently.
     /// `credential_id` is the credential of the earlier attempts: a credential that was recreated meanwhile is not regenerated.
+    /// `unused_draft` is used if this attempt would generate it from the same parameters.
     async fn attempt(
         &self,
         caller: &Caller,
         permit: &Permit<'_>,
         regenerate: &Regenerate,
-        credential_id: &mut Option<Uuid>,
+        (credential_id, unused_draft): (&mut Option<Uuid>, &mut Option<Draft>),
     ) -> Result<Option<Written>, UseCaseError> {
         let newest = VersionSelection::Newest(1);
         let newest = self
@@ -126,19 +128,28 @@ impl RegenerateCredentials {
         let (issuer_permit, current) = issuer.unzip();
         let issuer = issuer_permit.as_ref().zip(current);
         let parent = TransitionalParent::MayNotSign;
-        let mut draft = self
-            .draft(caller, &base, &effective, generator, issuer, parent)
-            .await?;
+        let usable = |draft: &Draft| draft.is_of(&base, &effective.parameters, generator);
+        let mut draft = match unused_draft.take().filter(usable) {
+            Some(draft) => draft,
+            None => {
+                self.draft(caller, &base, &effective, generator, issuer, parent)
+                    .await?
+            }
+        };
         let permits = iter::once(permit).chain(&issuer_permit);
         self.authorization.confirm(caller, permits).await?;
         draft.content.metadata.clone_from(&regenerate.metadata);
         let condition = AppendCondition::NewestIs(Some(base.id));
-        let appended = self.store.append(permit, draft, condition).await?;
-        let Some(version) = appended else {
-            return Ok(None);
-        };
-        let version = self.store.render(permit, version)?;
-        Ok(Some(written_response(version, &effective)))
+        match self.store.append(permit, draft, condition).await? {
+            Ok(version) => {
+                let version = self.store.render(permit, version)?;
+                Ok(Some(written_response(version, &effective)))
+            }
+            Err(unused) => {
+                *unused_draft = unused;
+                Ok(None)
+            }
+        }
     }
 
     /// Generates a new value for a credential. The caller must be allowed to read the inputs.
@@ -328,6 +339,23 @@ impl RegenerateCredentials {
             self.authorization.permit_issuer(caller, name).await?
         };
         Ok((permit, current))
+    }
+}
+
+impl Draft {
+    /// Returns whether regenerating a version would yield this draft, apart from the random value. A draft with inputs is never
+    /// used again: the caller must be allowed to read them. That its CA is unchanged is checked when it is written.
+    fn is_of(
+        &self,
+        base: &CredentialVersion,
+        parameters: &Parameters,
+        generator: &dyn Generator,
+    ) -> bool {
+        let content = &self.content;
+        content.inputs.is_empty()
+            && content.parameters.as_ref() == Some(parameters)
+            && content.chosen_by == base.content.chosen_by
+            && self.attributes.provenance.as_ref() == Some(generator.identity())
     }
 }
 

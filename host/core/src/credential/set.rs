@@ -122,7 +122,7 @@ impl SetCredentials {
             self.authorization.confirm(caller, [&permit]).await?;
         }
         let appending = self.store.append(&permit, draft, AppendCondition::Always);
-        let version = appending.await?.ok_or(UseCaseError::Contended)?;
+        let version = appending.await?.map_err(|_| UseCaseError::Contended)?;
         warn_of_short_key(&version.name, rsa_bits);
         Ok(version)
     }
@@ -176,7 +176,7 @@ impl SetCredentials {
             let permits = iter::once(&permit).chain(&ca_permit);
             self.authorization.confirm(caller, permits).await?;
             let appending = self.store.append(&permit, draft, AppendCondition::Always);
-            if let Some(version) = appending.await? {
+            if let Ok(version) = appending.await? {
                 warn_of_short_key(&set.name, checked.rsa_bits);
                 return Ok(version);
             }

@@ -95,13 +95,13 @@ impl VersionStore {
         })
     }
 
-    /// Adds a draft if a condition still holds. Returns `None` if something that the draft depends on has changed.
+    /// Adds a draft if a condition still holds. Otherwise returns the draft, or `None` if a CA or an input of the draft has changed.
     pub(super) async fn append(
         &self,
         permit: &Permit<'_>,
         mut draft: Draft,
         condition: AppendCondition,
-    ) -> Result<Option<CredentialVersion>, UseCaseError> {
+    ) -> Result<Result<CredentialVersion, Option<Draft>>, UseCaseError> {
         let mut appended = self.append_once(permit, &draft, condition).await?;
         if let Appended::CasingDiffers(name) = appended {
             draft.name = name;
@@ -110,7 +110,7 @@ impl VersionStore {
         match appended {
             Appended::Written(stored) => {
                 permit.record_version(stored.credential_id, stored.id);
-                Ok(Some(CredentialVersion::new(*stored, draft.content)))
+                Ok(Ok(CredentialVersion::new(*stored, draft.content)))
             }
             Appended::TransitionalExists => Err(UseCaseError::TransitionalExists),
             Appended::TypeDiffers(existing) => Err(UseCaseError::TypeDiffers(existing)),
@@ -119,12 +119,13 @@ impl VersionStore {
             Appended::Changed if matches!(condition, AppendCondition::CredentialIs(_)) => {
                 Err(UseCaseError::NotFound)
             }
-            Appended::Changed | Appended::Outdated => Ok(None),
+            Appended::Changed => Ok(Err(Some(draft))),
+            Appended::Outdated => Ok(Err(None)),
         }
     }
 
     /// Encrypts a draft and adds it if a condition holds.
-    pub(super) async fn append_once(
+    async fn append_once(
         &self,
         permit: &Permit<'_>,
         draft: &Draft,
