@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -449,42 +449,34 @@ pub(crate) struct Usage {
     /// The total size of an instance's linear memories.
     memory_bytes: AtomicU64,
     /// The input, including settings.
-    input_bytes: AtomicU64,
-    output_bytes: AtomicU64,
+    input_bytes: AtomicUsize,
+    output_bytes: AtomicUsize,
     processor_ns: AtomicU64,
 }
 
 impl Usage {
     pub(crate) fn called(&self, input_bytes: usize, memory_bytes: u64, processor_time: Duration) {
-        raise(&self.input_bytes, number(input_bytes));
-        raise(&self.memory_bytes, memory_bytes);
-        let processor_ns = u64::try_from(processor_time.as_nanos());
-        raise(&self.processor_ns, processor_ns.unwrap_or(u64::MAX));
+        let processor_ns = u64::try_from(processor_time.as_nanos()).unwrap_or(u64::MAX);
+        self.input_bytes.fetch_max(input_bytes, Ordering::Relaxed);
+        self.memory_bytes.fetch_max(memory_bytes, Ordering::Relaxed);
+        self.processor_ns.fetch_max(processor_ns, Ordering::Relaxed);
     }
 
     /// Records the output of a call.
     pub(crate) fn returned(&self, output_bytes: usize) {
-        raise(&self.output_bytes, number(output_bytes));
+        self.output_bytes.fetch_max(output_bytes, Ordering::Relaxed);
     }
 
-    /// Returns the peaks so far, in the order and the units of [`Limits::each`].
-    pub(crate) fn peaks(&self) -> [u64; 4] {
-        let read = |peak: &AtomicU64| peak.load(Ordering::Relaxed);
-        [
-            read(&self.memory_bytes),
-            read(&self.processor_ns).div_ceil(1_000_000),
-            read(&self.input_bytes),
-            read(&self.output_bytes),
-        ]
+    /// Returns the lowest limits that all calls so far met.
+    pub(crate) fn peaks(&self) -> Limits {
+        let processor_ns = self.processor_ns.load(Ordering::Relaxed);
+        Limits {
+            memory_bytes_max: self.memory_bytes.load(Ordering::Relaxed),
+            deadline_ms: processor_ns.div_ceil(1_000_000),
+            input_bytes_max: self.input_bytes.load(Ordering::Relaxed),
+            output_bytes_max: self.output_bytes.load(Ordering::Relaxed),
+        }
     }
-}
-
-fn raise(peak: &AtomicU64, used: u64) {
-    peak.fetch_max(used, Ordering::Relaxed);
-}
-
-fn number(bytes: usize) -> u64 {
-    u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
 /// Registers the descriptions of the metrics of calls.

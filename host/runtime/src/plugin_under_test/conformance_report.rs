@@ -190,9 +190,10 @@ impl PluginUnderTest {
     }
 
     fn limits_used(&self, usage: &Usage) -> Vec<LimitUsed> {
-        let limits = self.config.limits.each().into_iter().zip(usage.peaks());
+        let limits = self.config.limits.each().into_iter();
         limits
-            .map(|((limit, max, _), used)| LimitUsed { limit, used, max })
+            .zip(usage.peaks().each())
+            .map(|((limit, max, _), (_, used, _))| LimitUsed { limit, used, max })
             .collect()
     }
 
