@@ -222,7 +222,7 @@ async fn one_of_two_mutually_exclusive_changes_is_written() {
                 unchanged: vec![ReadVersions {
                     name: LookupName::new(&names[1 - own]),
                     selection: VersionSelection::Current,
-                    ids: Vec::new(),
+                    versions: Vec::new(),
                 }],
                 signed: Vec::new(),
             };

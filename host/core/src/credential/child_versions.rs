@@ -133,7 +133,10 @@ impl ChildVersions {
         additions.unchanged.push(ReadVersions {
             name: name.lookup(),
             selection: VersionSelection::All,
-            ids: versions.iter().map(|version| version.id).collect(),
+            versions: versions
+                .iter()
+                .map(|version| (version.id, version.is_transitional))
+                .collect(),
         });
         let Some(after) = self.after(permit, &versions, step).await? else {
             return Ok((additions, added));

@@ -4,7 +4,10 @@
 //! certificates below. So a rotation that was started here can be continued with any client of the API, and vice versa. The
 //! client's library determines the same stages from responses of the API (`client/src/api/rotation.rs`).
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    iter,
+};
 
 use uuid::Uuid;
 
@@ -169,7 +172,9 @@ impl Credentials {
         let unchanged = [ReadVersions {
             name: rotation.name.lookup(),
             selection: VersionSelection::Current,
-            ids: [signing].into_iter().chain(transitional).collect(),
+            versions: iter::once((signing, false))
+                .chain(transitional.map(|id| (id, true)))
+                .collect(),
         }];
         let id = rotation.certificate_id;
         let moving = self

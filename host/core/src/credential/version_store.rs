@@ -144,8 +144,9 @@ impl VersionStore {
             let reading = self
                 .repository
                 .versions_of(CredentialKey::Name(&read.name), read.selection);
-            let ids = reading.await?.into_iter().map(|version| version.id);
-            if !ids.eq(read.ids.iter().copied()) {
+            let versions = reading.await?.into_iter();
+            let versions = versions.map(|version| (version.id, version.attributes.is_transitional));
+            if !versions.eq(read.versions.iter().copied()) {
                 return Ok(false);
             }
         }
@@ -300,7 +301,9 @@ impl ActiveVersions {
         ReadVersions {
             name: name.clone(),
             selection: VersionSelection::Current,
-            ids: versions.map(|version| version.id).collect(),
+            versions: versions
+                .map(|version| (version.id, version.attributes.is_transitional))
+                .collect(),
         }
     }
 }

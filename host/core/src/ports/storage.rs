@@ -390,8 +390,8 @@ pub struct ReadSigned {
     pub signers: Vec<LookupName>,
     /// The queried types.
     pub types: SignedTypes,
-    /// The ids of the latest versions, in the order of the result.
-    pub ids: Vec<Uuid>,
+    /// The ids of the latest versions, in the order of the result, and whether each is transitional.
+    pub versions: Vec<(Uuid, bool)>,
 }
 
 impl ReadSigned {
@@ -400,7 +400,10 @@ impl ReadSigned {
         Self {
             signers,
             types,
-            ids: versions.iter().map(|version| version.id).collect(),
+            versions: versions
+                .iter()
+                .map(|version| (version.id, version.attributes.is_transitional))
+                .collect(),
         }
     }
 }
@@ -497,8 +500,8 @@ pub struct ReadVersions {
     pub name: LookupName,
     /// The selection.
     pub selection: VersionSelection,
-    /// The ids of the existing versions, in the order of the selection.
-    pub ids: Vec<Uuid>,
+    /// The ids of the existing versions, in the order of the selection, and whether each is transitional.
+    pub versions: Vec<(Uuid, bool)>,
 }
 
 /// Stored permissions. An actor has at most one permission on a path.

@@ -309,7 +309,7 @@ pub(super) async fn are_inputs_unchanged(
         && are_all_signed(transaction, &additions.signed).await?)
 }
 
-/// Returns whether reading these versions again returns the same ids.
+/// Returns whether reading these versions again returns the same ids and transitional flags.
 async fn are_unchanged(
     transaction: &mut Transaction,
     unchanged: &[ReadVersions],
@@ -321,14 +321,15 @@ async fn are_unchanged(
                 .bind(count_max),
             None => statement(statements::VERSION_IDS_CURRENT).bind(read.name.folded()),
         };
-        if ids(&transaction.fetch_all(query).await?)? != read.ids {
+        if versions(&transaction.fetch_all(query).await?)? != read.versions {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-/// Returns whether the credentials that each of these CAs signed are still the same.
+/// Returns whether the credentials that each of these CAs signed, and the transitional flags of their latest versions, are still the
+/// same.
 async fn are_all_signed(
     transaction: &mut Transaction,
     signed: &[ReadSigned],
@@ -336,13 +337,13 @@ async fn are_all_signed(
     for read in signed {
         let sql = statements::newest_ids_signed_by(read.types, read.signers.len());
         // One more row than expected is enough to detect a difference.
-        let count_max = i64::try_from(read.ids.len()).map_or(i64::MAX, |count| count + 1);
+        let count_max = i64::try_from(read.versions.len()).map_or(i64::MAX, |count| count + 1);
         let query = built_statement(sql)
             .bind(CredentialType::CERTIFICATE)
             .bind(count_max);
         let signers = read.signers.iter();
         let query = signers.fold(query, |query, signer| query.bind(signer.folded()));
-        if ids(&transaction.fetch_all(query).await?)? != read.ids {
+        if versions(&transaction.fetch_all(query).await?)? != read.versions {
             return Ok(false);
         }
     }
@@ -366,10 +367,15 @@ pub(super) async fn append_each(
     Ok(Some(added))
 }
 
-fn ids(rows: &[Row]) -> Result<Vec<Uuid>, RepositoryError> {
-    rows.iter()
-        .map(|row| column!(row, "credential_version", "id"))
-        .collect()
+/// Returns the id and the transitional flag of each row.
+fn versions(rows: &[Row]) -> Result<Vec<(Uuid, bool)>, RepositoryError> {
+    let of_row = |row: &Row| {
+        Ok((
+            column!(row, "credential_version", "id")?,
+            column!(row, "credential_version", "is_transitional")?,
+        ))
+    };
+    rows.iter().map(of_row).collect()
 }
 
 /// Returns the maximum number of versions of a selection. `None` for the current versions, which need another query.

@@ -538,7 +538,7 @@ mod tests {
         reading.unchanged.push(ReadVersions {
             name: CredentialName::parse("/ca").unwrap().lookup(),
             selection: VersionSelection::Current,
-            ids: Vec::new(),
+            versions: Vec::new(),
         });
         let mut derived = addition("/a", 1);
         derived.version.inputs.push(InputVersion {

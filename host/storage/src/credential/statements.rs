@@ -98,11 +98,13 @@ pub(crate) const SQLITE_VERSIONS_CURRENT: &str = concat!(
     sqlite_transitional!("c.name_folded = $1")
 );
 
-/// Like [`VERSIONS_NEWEST_FIRST`], but only the ids.
-pub(crate) const VERSION_IDS_NEWEST_FIRST: &str = newest_first!("select v.id", "name_folded");
+/// Like [`VERSIONS_NEWEST_FIRST`], but only the ids and the transitional flags.
+pub(crate) const VERSION_IDS_NEWEST_FIRST: &str =
+    newest_first!("select v.id, v.is_transitional", "name_folded");
 
-/// Like [`POSTGRES_VERSIONS_CURRENT`], but only the ids.
-pub(crate) const VERSION_IDS_CURRENT: &str = current!("select v.id", "name_folded");
+/// Like [`POSTGRES_VERSIONS_CURRENT`], but only the ids and the transitional flags.
+pub(crate) const VERSION_IDS_CURRENT: &str =
+    current!("select v.id, v.is_transitional", "name_folded");
 
 /// The number and the size of the versions that [`VERSIONS_NEWEST_FIRST`] reads.
 macro_rules! size_of_newest {
@@ -165,10 +167,10 @@ pub(crate) fn newest_signed_by(types: SignedTypes, count: usize) -> String {
     signed_by(select, types, count)
 }
 
-/// Like [`newest_signed_by`], but selects only the ids.
+/// Like [`newest_signed_by`], but selects only the ids and the transitional flags.
 pub(crate) fn newest_ids_signed_by(types: SignedTypes, count: usize) -> String {
-    let select =
-        "select v.id from credential c join credential_version v on v.sequence = c.newest_sequence";
+    let select = "select v.id, v.is_transitional
+         from credential c join credential_version v on v.sequence = c.newest_sequence";
     signed_by(select, types, count)
 }
 

@@ -24,11 +24,12 @@ fn following(fixture: &Fixture, name: &str, newest: Uuid) -> (NewVersion, Append
     (version, AppendCondition::NewestIs(Some(newest)))
 }
 
+/// Returns the record of a read of these versions, the second of which was transitional.
 fn current(name: &str, ids: &[Uuid]) -> ReadVersions {
     ReadVersions {
         name: LookupName::new(name),
         selection: VersionSelection::Current,
-        ids: ids.to_vec(),
+        versions: ids.iter().copied().zip([false, true]).collect(),
     }
 }
 
@@ -146,7 +147,7 @@ async fn nothing_is_added_if_a_ca_signed_something_else_meanwhile() {
             signed: vec![ReadSigned {
                 types: SignedTypes::All,
                 signers: signers.iter().copied().map(LookupName::new).collect(),
-                ids: ids.to_vec(),
+                versions: ids.iter().map(|id| (*id, false)).collect(),
             }],
         };
         let appended = fixture.database.append_all(additions).await.unwrap();
@@ -167,7 +168,20 @@ async fn nothing_is_added_if_a_ca_signed_something_else_meanwhile() {
     assert!(!add(&["/root"], &[a]).await);
     let newer = signed("/a", "/elsewhere").await;
     assert!(!add(&["/root"], &[a, phantom]).await);
-    assert!(add(&["/ROOT", "/other"], &[newer, b, phantom]).await);
+    let credential = fixture.all("/c").await[0].credential_id;
+    for to in [TransitionalVersion::Id(phantom), TransitionalVersion::None] {
+        let read = [newer, b, phantom];
+        let is_moved = to != TransitionalVersion::None;
+        let change = VersionChange::Move(to);
+        let changing = fixture
+            .database
+            .change_version(credential, change, Additions::default());
+        assert!(matches!(
+            changing.await.unwrap(),
+            VersionChanged::Written(_)
+        ));
+        assert_ne!(add(&["/ROOT", "/other"], &read).await, is_moved);
+    }
 }
 
 #[tokio::test]
@@ -189,6 +203,30 @@ async fn a_single_version_is_not_added_if_its_ca_changed() {
         assert!(appended.starts_with(expected), "{ids:?}: {appended}");
     }
     assert_eq!(fixture.all("/new").await.len(), 1);
+}
+
+#[tokio::test]
+async fn nothing_is_added_if_the_only_version_of_a_ca_became_transitional() {
+    let fixture = Fixture::new().await;
+    let only = fixture.append("/root", "certificate", 1).await;
+    let root = fixture.all("/root").await[0].credential_id;
+    let read = [current("/root", &[only])];
+    let to = VersionChange::Move(TransitionalVersion::Id(only));
+    let changing = fixture
+        .database
+        .change_version(root, to, Additions::default());
+    assert!(matches!(
+        changing.await.unwrap(),
+        VersionChanged::Written(_)
+    ));
+    let is_written = append_all(&fixture, vec![first(&fixture, "/new")], &read).await;
+    assert!(!is_written.unwrap());
+    let read = ReadVersions {
+        versions: vec![(only, true)],
+        ..read[0].clone()
+    };
+    let is_written = append_all(&fixture, vec![first(&fixture, "/new")], &[read]).await;
+    assert!(is_written.unwrap());
 }
 
 #[tokio::test]
@@ -248,7 +286,7 @@ async fn read_versions_are_compared_in_any_selection() {
         let read = ReadVersions {
             name,
             selection,
-            ids,
+            versions: ids.into_iter().map(|id| (id, false)).collect(),
         };
         let is_written = append_all(&fixture, Vec::new(), &[read]).await;
         assert_eq!(is_written.unwrap(), is_same, "{selection:?}");

@@ -365,7 +365,7 @@ impl Regenerated {
     fn inputs(details: &[Details]) -> Vec<ReadVersions> {
         let inputs = details.iter().flat_map(|details| &details.inputs);
         let each: HashMap<_, _> = inputs
-            .map(|read| ((read.name.folded(), &read.ids), read))
+            .map(|read| ((read.name.folded(), &read.versions), read))
             .collect();
         each.into_values().cloned().collect()
     }
