@@ -28,7 +28,6 @@ use crate::{
     },
     keys::{self, SharedKeyRing},
     plugins::{self, Components},
-    process::RandomIdentifiers,
     started::StartupError,
     test_authority::test_issuers,
 };
@@ -242,8 +241,7 @@ fn remove_setting(section: &mut Value, setting: &str) {
 async fn check_key_records(sections: &Sections, findings: &mut Findings) -> Option<SharedKeyRing> {
     let encryption = sections.encryption.as_ref()?;
     let options = sections.storage.as_ref()?.options().ok()?;
-    let database = Database::open_to_read(&options, Arc::new(RandomIdentifiers));
-    let database = database.await.ok()?;
+    let database = Database::open_to_read(&options).await.ok()?;
     let unlocked = keys::unlock_to_read(encryption, &database).await;
     let key_ring = findings.ok_or_report("encryption.keys", unlocked)?;
     let in_use = database.keys_in_use().await.unwrap_or_default();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use keywright_core::ports::Identifiers;
+use uuid::Uuid;
 
 use crate::{
     connections::{ActorSlots, Connections, FileWatch, PoolOccupancy, Writer},
@@ -26,6 +27,15 @@ pub struct Database {
     pub(crate) long_lists: ActorSlots,
     /// Generates the ids of new credentials and permissions.
     pub(crate) identifiers: Arc<dyn Identifiers>,
+}
+
+/// The identifiers of a database that is opened read-only, which refuses every write.
+struct NoIdentifiers;
+
+impl Identifiers for NoIdentifiers {
+    fn fresh(&self) -> Uuid {
+        Uuid::nil()
+    }
 }
 
 /// The location of a database and how to use it.
@@ -92,17 +102,16 @@ impl Database {
     }
 
     /// Opens an existing database read-only, and neither creates nor migrates it.
-    ///
-    /// `identifiers` is not used.
-    pub async fn open_to_read(
-        options: &DatabaseOptions,
-        identifiers: Arc<dyn Identifiers>,
-    ) -> Result<Self, DatabaseOpenError> {
+    pub async fn open_to_read(options: &DatabaseOptions) -> Result<Self, DatabaseOpenError> {
         let reader = match options {
             DatabaseOptions::Postgres(options) => postgres::open_to_read(options).await?,
             DatabaseOptions::Sqlite(options) => sqlite::open_to_read(options).await?,
         };
-        Ok(Self::new(Writer::read_only(), reader, identifiers))
+        Ok(Self::new(
+            Writer::read_only(),
+            reader,
+            Arc::new(NoIdentifiers),
+        ))
     }
 
     fn new(writer: Writer, reader: Connections, identifiers: Arc<dyn Identifiers>) -> Self {

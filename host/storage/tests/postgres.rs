@@ -433,7 +433,7 @@ async fn a_refused_write_replaces_all_older_connections() {
 async fn a_database_opened_read_only_refuses_writes() {
     let fixture = Fixture::new().await;
     let options = fixture.location.options();
-    let reading = Database::open_to_read(&options, Arc::new(RandomIdentifiers)).await;
+    let reading = Database::open_to_read(&options).await;
     let reading = reading.unwrap();
     let new = version(&fixture, "/a", "value", 1);
     let written = reading.append(new, AppendCondition::Always, &[]).await;
@@ -455,7 +455,7 @@ async fn opening_to_read_makes_no_session_read_only() {
              where current_setting('default_transaction_read_only') = 'off'",
     );
     let options = fixture.location.options();
-    let reading = Database::open_to_read(&options, Arc::new(RandomIdentifiers)).await;
+    let reading = Database::open_to_read(&options).await;
     let stored = reading.unwrap().stored_name(&LookupName::new("/a")).await;
     assert!(stored.unwrap().is_some());
 }

@@ -162,8 +162,7 @@ async fn a_damaged_page_is_reported_and_others_are_read() {
         bytes[page..page + PAGE_BYTES].fill(filler);
         std::fs::write(&path, bytes).unwrap();
 
-        let identifiers = Arc::new(CountingIdentifiers::default());
-        let opened = Database::open_to_read(&fixture.location.options(), identifiers).await;
+        let opened = Database::open_to_read(&fixture.location.options()).await;
         let check = opened.unwrap();
         let damage = check.damage().await.unwrap();
         assert!(!damage.is_empty());
