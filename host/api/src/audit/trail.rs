@@ -228,6 +228,10 @@ impl AuditTrail {
         let mut queue = self.shared.queue.lock();
         if queue.is_closed || !queue.has_room(actor, lines.len(), bytes_max) {
             drop(queue);
+            if event_count == 0 {
+                // A probe has no events to lose.
+                return;
+            }
             let lost = self
                 .shared
                 .events_lost
