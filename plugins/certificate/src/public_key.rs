@@ -166,6 +166,10 @@ fn has_signed_with_pss(
     };
     let (key, salt_bytes) = (key.clone(), usize::from(parameters.salt_len));
     match parameters.hash.oid {
+        SHA1 => pss::VerifyingKey::<Sha1>::new_with_salt_len(key, salt_bytes)
+            .verify(message, &signature),
+        SHA224 => pss::VerifyingKey::<Sha224>::new_with_salt_len(key, salt_bytes)
+            .verify(message, &signature),
         SHA256 => pss::VerifyingKey::<Sha256>::new_with_salt_len(key, salt_bytes)
             .verify(message, &signature),
         SHA384 => pss::VerifyingKey::<Sha384>::new_with_salt_len(key, salt_bytes)
@@ -204,6 +208,8 @@ const SHA512_WITH_RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.
 
 /// Identifies both keys and signatures (RFC 4055).
 const RSASSA_PSS: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.10");
+const SHA1: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.14.3.2.26");
+const SHA224: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.4");
 const SHA256: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.1");
 const SHA384: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.2");
 const SHA512: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.3");

@@ -342,6 +342,8 @@ fn self_signed_certificate_is_recognized_by_its_signature() {
     for (certificate, expected) in [
         ("ecdsa_sha512", true),
         ("signed_with_pss", true),
+        ("signed_with_pss_sha1", true),
+        ("signed_with_pss_sha224", true),
         ("rsa_512", true),
         ("other_type", false),
         ("same_name", false),

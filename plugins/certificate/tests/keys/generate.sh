@@ -83,6 +83,10 @@ openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$k
     -out ecdsa_sha512.pem -subj '/CN=x' 2>/dev/null
 openssl req -x509 -newkey rsa:2048 -nodes -keyout "$key" -sigopt rsa_padding_mode:pss -sigopt rsa_pss_saltlen:-1 -days 30 \
     -out signed_with_pss.pem -subj '/CN=x' 2>/dev/null
+for hash in sha1 sha224; do
+    openssl req -x509 -newkey rsa:2048 -nodes -keyout "$key" -$hash -sigopt rsa_padding_mode:pss -days 30 \
+        -out signed_with_pss_$hash.pem -subj '/CN=x' 2>/dev/null
+done
 
 # A certificate whose issuer has the same name and a key of another type.
 openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$key.own" -out "$key.csr" -subj '/CN=same' 2>/dev/null
