@@ -89,6 +89,14 @@ fn reads_are_retried_after_a_lost_connection() {
 }
 
 #[test]
+fn reads_are_not_retried_after_a_malformed_response() {
+    let stub = Stub::start(|_, _, _| Reply::new(200, "").header("large", &"a".repeat(1_000_000)));
+    let run = stub.shell().run("get /a").expect(6);
+    assert_eq!(stub.lines(), [GET]);
+    run.errors.assert_contains("message head is too large");
+}
+
+#[test]
 fn writes_are_not_retried_after_a_lost_connection() {
     let cases: [&[&str]; 4] = [
         &["set", "/a", "-t", "value", "--value", "v"],

@@ -138,7 +138,7 @@ pub enum Loss {
     NotConnected,
     /// The connection was lost: the request may have taken effect.
     Lost,
-    /// TLS failed or the request timed out: an immediate retry is useless.
+    /// TLS failed, the request timed out, or the response is malformed: an immediate retry is useless.
     Lasting,
 }
 

@@ -269,19 +269,20 @@ fn retry_after(response: &reqwest::Response) -> Option<Duration> {
 }
 
 fn loss(cause: &reqwest::Error) -> Loss {
-    if tls_error(cause).is_some() {
+    let is_malformed = || cause_of::<hyper::Error>(cause).is_some_and(hyper::Error::is_parse);
+    if cause_of::<rustls::Error>(cause).is_some() {
         Loss::Lasting
     } else if cause.is_connect() {
         Loss::NotConnected
-    } else if cause.is_timeout() {
+    } else if cause.is_timeout() || is_malformed() {
         Loss::Lasting
     } else {
         Loss::Lost
     }
 }
 
-/// Returns the error of the TLS handshake or session, if it failed on either side.
-fn tls_error<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a rustls::Error> {
+/// Returns the cause of this type, if there is one.
+fn cause_of<'a, E: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a E> {
     let mut cause = Some(error);
     while let Some(error) = cause {
         if let Some(error) = error.downcast_ref() {
@@ -316,7 +317,7 @@ fn refusal(alert: &str) -> Option<&'static str> {
 
 /// Returns the reason why there is no response. Omits the outer errors, which only name layers of the HTTP client.
 fn root_cause(error: &reqwest::Error) -> String {
-    match tls_error(error) {
+    match cause_of(error) {
         Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
             return "it does not speak TLS; check the port".to_owned();
         }
