@@ -80,7 +80,7 @@ pub(crate) fn read_text(
     let bytes = read.map_err(|cause| {
         CommandError::Other(match cause.kind() {
             io::ErrorKind::InvalidData => format!("{name} is not UTF-8"),
-            _ => format!("reading {name}: {cause}"),
+            _ => format!("could not read {name}: {cause}"),
         })
     })?;
     if bytes as u64 > BYTES_MAX {
@@ -106,8 +106,9 @@ pub(crate) async fn line(question: &str) -> Result<String, CommandError> {
 /// Reads a secret: from a prompt without echo on a terminal, otherwise from the first line of standard input.
 pub(crate) async fn secret_line(question: &str) -> Result<Secret, CommandError> {
     if !io::stdin().is_terminal() {
-        let line = first_line(io::stdin().lock())
-            .map_err(|cause| CommandError::Other(format!("reading standard input: {cause}")))?;
+        let line = first_line(io::stdin().lock()).map_err(|cause| {
+            CommandError::Other(format!("could not read standard input: {cause}"))
+        })?;
         return of_input(&line, question);
     }
     prompt(question, Echo::Off).await
@@ -126,7 +127,7 @@ pub(crate) async fn secret_of_input(question: &str) -> Result<Secret, CommandErr
 fn of_input(text: &str, question: &str) -> Result<Secret, CommandError> {
     if text.is_empty() {
         return Err(CommandError::Other(format!(
-            "reading the {}: standard input is empty",
+            "could not read the {}: standard input is empty",
             question.to_lowercase()
         )));
     }
