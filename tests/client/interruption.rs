@@ -130,6 +130,21 @@ fn an_interrupted_export_leaves_files_unchanged() {
 }
 
 #[test]
+fn an_export_beyond_the_file_size_limit_leaves_no_file() {
+    let value = "v".repeat(2_048);
+    let stub = Stub::start(move |request, _, _| match request.line.as_str() {
+        LISTING => Reply::new(200, &listing(["/a"])),
+        _ => Reply::new(200, &password_for(request, &value)),
+    });
+    let shell = stub.shell();
+    let before = file_names(shell.folder());
+    let run = shell.bash("ulimit -f 1; keywright export --file export.yml");
+    let run = run.expect(1);
+    run.errors.assert_contains("could not write the export: ");
+    assert_eq!(file_names(shell.folder()), before);
+}
+
+#[test]
 fn an_export_blocked_by_its_reader_can_be_interrupted() {
     let value = "v".repeat(256 * 1024);
     let stub = Stub::start(move |request, _, _| match request.line.as_str() {

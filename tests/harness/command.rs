@@ -165,7 +165,7 @@ pub fn run_command_with_files_up_to(
     arguments: &(impl Arguments + ?Sized),
 ) -> Commanded {
     let plain = command(directory, arguments);
-    let limits = format!("trap '' XFSZ; ulimit -f {kibibytes}");
+    let limits = format!("ulimit -f {kibibytes}");
     output_of(limited(&limits, &plain).current_dir(directory))
 }
 

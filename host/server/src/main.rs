@@ -36,7 +36,8 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     process::protect_memory();
-    match cli::Arguments::parse().execute() {
+    let arguments = cli::Arguments::parse();
+    match process::survive_file_size_limit().and_then(|()| arguments.execute()) {
         Ok(status) => status,
         Err(refused) => {
             let message = refused.with_causes();

@@ -85,14 +85,16 @@ pub(crate) fn signals(kind: SignalKind) -> Result<SignalStream, StartupError> {
     signal(kind).while_doing("listening for signals")
 }
 
-/// Prevents signals from killing the process when a file reaches its size limit or a pipe is closed. The write fails
-/// with an error.
-pub(crate) fn survive_failing_writes() -> Result<(), StartupError> {
-    for signal_number in [Signal::XFSZ, Signal::PIPE] {
-        // A handler stays installed even if its stream is dropped.
-        drop(signals(SignalKind::from_raw(signal_number.as_raw()))?);
-    }
-    Ok(())
+/// Prevents the system from killing the process when a file reaches its size limit. Instead, the write fails with an error, and
+/// the incomplete file can be removed.
+pub(crate) fn survive_file_size_limit() -> Result<(), StartupError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()
+        .while_doing("listening for signals")?;
+    let _entered = runtime.enter();
+    // The handler stays installed without its stream and its runtime.
+    signals(SignalKind::from_raw(Signal::XFSZ.as_raw())).map(drop)
 }
 
 /// Prevents the system from writing the process's memory to a file after a crash, and other processes of the same user from

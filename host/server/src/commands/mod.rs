@@ -17,7 +17,7 @@ use crate::{
     development,
     listener::{self, BoundAddresses},
     management::ManagementListener,
-    process::{self, on_threads},
+    process::on_threads,
     started::{StartupContext, StartupError},
     telemetry,
 };
@@ -35,7 +35,6 @@ pub(crate) fn serve(file: &Path) -> Result<ExitCode, StartupError> {
     let config = &Config::load(file)?;
     let _log = telemetry::start_buffered(&config.log)?;
     on_threads(async {
-        process::survive_failing_writes()?;
         tracing::info!(keywright.version = env!("CARGO_PKG_VERSION"), "starting");
         // All TLS of this process must use the same provider; a second installation changes nothing.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
