@@ -42,7 +42,7 @@ pub(super) fn all_certificates(pem: &str) -> impl Iterator<Item = Option<Vec<u8>
 }
 
 /// Returns the text to store for certificates: the original text if every program finds the same certificates in it, otherwise
-/// only the certificates before the first malformed block. All these certificates must be decodable.
+/// only the certificates before the first block without a matching end. All these certificates must be decodable.
 pub(super) fn stored_text(pem: &str) -> String {
     let mut before =
         PemBlock::all(pem).take_while(|block| !CERTIFICATE_LABELS.contains(&block.label));

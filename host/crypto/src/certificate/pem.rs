@@ -33,10 +33,11 @@ impl<'a> PemBlock<'a> {
         self.body.contains("ENCRYPTED")
     }
 
-    /// Returns whether every program finds the block: its first and last line contain nothing else, and all other lines contain only
+    /// Returns whether every program reads the block: its first and last line contain nothing else, and all other lines are valid
     /// base64.
     ///
-    /// OpenSSL, for example, skips a block whose first line is indented, and so may find another certificate than the host.
+    /// OpenSSL, for example, skips a block whose first line is indented, and so may find another certificate than the host. It reads
+    /// no certificate after a block that is not valid base64, whatever its label.
     pub(super) fn is_strict(&self) -> bool {
         let Some(lines) = self
             .body
@@ -54,6 +55,7 @@ impl<'a> PemBlock<'a> {
                 let line = line.strip_suffix('\r').unwrap_or(line);
                 !line.is_empty() && line.bytes().all(is_base64)
             })
+            && self.decode().is_some()
     }
 
     /// Decodes the contents, or returns `None` if they are not base64.
