@@ -160,7 +160,7 @@ impl fmt::Display for SqlxError {
                     "the journal next to it (-journal) has an incomplete change; start a server if the database is new, or move the journal away if the file is a restored backup",
                 ),
                 Some(SQLITE_CORRUPT) => formatter.write_str(
-                    "it is damaged, or the log next to it (-wal) belongs to another file; move all its files away before you restore a backup",
+                    "it is damaged, its disk can't be read, or the log next to it (-wal) belongs to another file; move all its files away before you restore a backup",
                 ),
                 Some(SQLITE_NOT_A_DATABASE) => formatter.write_str("it is not a SQLite database"),
                 _ => formatter.write_str(cause.message()),

@@ -16,7 +16,8 @@
 //! 5. *If the thread itself fails, nothing of the group is written.* If it can't begin, roll back or commit, all callers of the
 //!    group get an error, and the thread closes the connection, which rolls back; the next group gets a new one. This covers a
 //!    database that rolls back by itself, as SQLite may when the disk is full: the savepoints are gone too, so a rollback to a
-//!    savepoint fails, and so does the commit. `Transaction` runs no statement after a failed one.
+//!    savepoint fails, and so does the commit. `Transaction` runs no statement after a failed one. If the file was moved during
+//!    the commit, the callers also get an error, although the moved file contains the writes.
 
 #[cfg(test)]
 mod tests;
@@ -179,13 +180,13 @@ struct Group {
     gathering_ends: Option<Instant>,
 }
 
-/// The reason why no transaction of a group was written. All its transactions share the cause.
+/// The reason why all transactions of a group failed.
 #[derive(Clone, Debug)]
 struct GroupError(Arc<SqlxError>);
 
 impl fmt::Display for GroupError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("rolled back all transactions of the group")
+        formatter.write_str("all transactions of the group failed")
     }
 }
 
