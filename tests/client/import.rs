@@ -372,6 +372,19 @@ const FILE_WITH_MISTAKES: &str = "credentials:
 ";
 
 #[test]
+fn a_pipe_that_can_not_be_copied_is_refused_with_the_cause() {
+    let shell = Shell::new()
+        .variable("KEYWRIGHT_CLIENT_SERVER", "https://127.0.0.1:1")
+        .variable("KEYWRIGHT_TOKEN", "token")
+        .variable("TMPDIR", "/missing");
+    let entry = r#"{"name":"/a","type":"value","value":"'$(printf %060000d 0)'"},"#;
+    let file = format!("echo '{{\"credentials\":['; yes '{entry}'");
+    let run = shell.bash(&format!("({file}) | keywright import -"));
+    let reason = "could not read the file: could not copy it to a temporary file: ";
+    run.expect(1).errors.assert_contains(reason);
+}
+
+#[test]
 fn an_endless_pipe_is_refused_where_it_is_malformed() {
     let shell = Shell::new()
         .variable("KEYWRIGHT_CLIENT_SERVER", "https://127.0.0.1:1")

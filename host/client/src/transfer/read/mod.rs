@@ -144,8 +144,10 @@ impl Read for Stream {
         if amount == 0 && !buffer.is_empty() {
             self.rest = None;
         }
-        self.copy
-            .write_all(buffer.get(..amount).unwrap_or_default())?;
+        let bytes = buffer.get(..amount).unwrap_or_default();
+        self.copy.write_all(bytes).map_err(|cause| {
+            io::Error::other(format!("could not copy it to a temporary file: {cause}"))
+        })?;
         Ok(amount)
     }
 }
