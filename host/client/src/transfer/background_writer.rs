@@ -11,8 +11,8 @@ use std::{
 use tokio::sync::{mpsc, oneshot};
 use zeroize::Zeroizing;
 
-/// The output of an export. If dropped before [`BackgroundWriter::finish`], it appends [`INCOMPLETE_MARK`], so that no parser
-/// accepts the incomplete export.
+/// The output of an export. If dropped before [`BackgroundWriter::finish`], or after a failed write, it appends
+/// [`INCOMPLETE_MARK`], so that no parser accepts the incomplete export.
 pub(crate) struct BackgroundWriter {
     buffer: Zeroizing<Vec<u8>>,
     /// `None` once everything is written.
@@ -108,7 +108,11 @@ impl Drop for BackgroundWriter {
 
 fn write_all(mut output: impl Write, mut chunks: mpsc::Receiver<Chunk>) -> io::Result<()> {
     while let Some(Chunk { bytes, is_last }) = chunks.blocking_recv() {
-        output.write_all(&bytes)?;
+        if let Err(cause) = output.write_all(&bytes) {
+            // Later writes may succeed, for example if the disk was full.
+            let _ = output.write_all(INCOMPLETE_MARK.as_bytes());
+            return Err(cause);
+        }
         if is_last {
             return output.flush();
         }
@@ -133,7 +137,7 @@ pub(super) const INCOMPLETE_MARK: &str = "\n@ incomplete export\n";
 
 #[cfg(test)]
 mod tests {
-    use std::io::{PipeReader, Read, pipe};
+    use std::io::{PipeReader, PipeWriter, Read, pipe};
 
     use super::*;
 
@@ -167,5 +171,32 @@ mod tests {
         output.write_all(b"all").unwrap();
         let refused = output.finish().await.unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    /// Fails at the first write.
+    struct FailsOnce(PipeWriter, bool);
+
+    impl Write for FailsOnce {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if mem::replace(&mut self.1, true) {
+                self.0.write(bytes)
+            } else {
+                Err(io::ErrorKind::StorageFull.into())
+            }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            self.0.flush()
+        }
+    }
+
+    #[tokio::test]
+    async fn an_output_is_marked_as_incomplete_after_a_failed_write() {
+        let (reader, writer) = pipe().unwrap();
+        let mut output = BackgroundWriter::begin(FailsOnce(writer, false)).unwrap();
+        output.write_all(b"all").unwrap();
+        let failed = output.finish().await.unwrap_err();
+        assert_eq!(failed.kind(), io::ErrorKind::StorageFull);
+        assert_eq!(read(reader), INCOMPLETE_MARK);
     }
 }
