@@ -7,7 +7,9 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use keywright_harness::{Text, compiled_plugins, key_file, run_program, server_program, workspace};
+use keywright_harness::{
+    Shell, Text, compiled_plugins, key_file, run_program, server_program, workspace,
+};
 use tempfile::TempDir;
 
 use crate::{
@@ -66,6 +68,18 @@ fn a_low_port_is_accepted_for_a_development_server() {
     let run = run_program(folder.path(), &[&arguments[..], &plugins].concat(), &[]).expect(1);
     // Only the address is refused, not the port.
     run.errors.assert_contains("can't be served on 0.0.0.0:80");
+}
+
+#[test]
+fn a_failed_start_leaves_no_incomplete_configuration() {
+    let shell = Shell::new();
+    let components = workspace().join("target/components");
+    let develop = format!("develop --directory a --plugins {}", components.display());
+    // Of the generated files, only the configuration is larger than 2 KiB.
+    let run = shell.bash(&format!("ulimit -f 2; keywright {develop}"));
+    let errors = run.expect(1).errors;
+    errors.assert_contains("keywright.toml: File too large");
+    assert!(!shell.file("a/keywright.toml").exists());
 }
 
 /// Another user of the machine could have prepared the folder.

@@ -246,8 +246,9 @@ fn write_private(path: &Path, bytes: &[u8]) -> Result<(), StartupError> {
     options
         .open(path)
         .and_then(|mut file| {
-            file.write_all(bytes)?;
-            file.sync_all()
+            let written = file.write_all(bytes).and_then(|()| file.sync_all());
+            // The next start would use an incomplete configuration.
+            written.inspect_err(|_| drop(fs::remove_file(path)))
         })
         .on_file("writing", path)
 }
