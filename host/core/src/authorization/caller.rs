@@ -393,11 +393,11 @@ impl EffectivePermissions {
         })
     }
 
-    /// Returns whether an operation is allowed on at least one name.
-    pub(crate) fn allow_somewhere(&self, operation: Operation) -> bool {
+    /// Returns whether reading is allowed on at least one name.
+    pub(crate) fn allow_reading(&self) -> bool {
         self.granted.as_ref().is_none_or(|granted| {
             let mut all = granted.all();
-            all.any(|permission| permission.operations.contain(operation))
+            all.any(|permission| permission.operations.contain(Operation::Read))
         })
     }
 

@@ -165,7 +165,7 @@ impl ReadCredentials {
     ) -> Result<FirstFound, UseCaseError> {
         let permissions = self.authorization.permissions_of(caller).await?;
         let mut found = FirstFound::default();
-        if !permissions.allow_somewhere(Operation::Read) {
+        if !permissions.allow_reading() {
             return Ok(found);
         }
         let find = Find {

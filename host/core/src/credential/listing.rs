@@ -204,7 +204,7 @@ pub(super) struct ReadableList<'a, T> {
 impl<'a, T: Listed> ReadableList<'a, T> {
     /// Creates an empty list; `None` if the caller may read no credential, so that no query is needed.
     pub(super) fn new(caller: &'a Caller, permissions: EffectivePermissions) -> Option<Self> {
-        permissions.allow_somewhere(Operation::Read).then(|| Self {
+        permissions.allow_reading().then(|| Self {
             caller,
             permissions,
             items: Vec::new(),

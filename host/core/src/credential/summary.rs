@@ -90,7 +90,7 @@ impl ReadCredentials {
     ) -> Result<RotatingAuthorities, UseCaseError> {
         let permissions = self.authorization.permissions_of(caller).await?;
         let mut rotating = RotatingAuthorities::default();
-        if !permissions.allow_somewhere(Operation::Read) {
+        if !permissions.allow_reading() {
             return Ok(rotating);
         }
         let mut receive = |name: CredentialName| {
@@ -160,7 +160,7 @@ impl Credentials {
         let mut due = DueCredentials::new(Arc::clone(caller));
         let permissions = self.read.authorization.permissions_of(caller).await?;
         let may_read = |name: &CredentialName| permissions.allow(Operation::Read, name.as_str());
-        if !permissions.allow_somewhere(Operation::Read) {
+        if !permissions.allow_reading() {
             return Ok(due);
         }
         let names = FindNames::below("/");

@@ -169,7 +169,7 @@ impl Selection<'_> {
     /// not find the credentials that a CA signed.
     async fn found(self) -> Result<Vec<SignedName>, UseCaseError> {
         let mut found = Vec::new();
-        if !self.permissions.allow_somewhere(Operation::Read) {
+        if !self.permissions.allow_reading() {
             return Ok(found);
         }
         let mut keep = |is_chosen: bool, one: FoundCredential| {
