@@ -143,16 +143,9 @@ impl CertificateCredentials {
         name: &LookupName,
         types: SignedTypes,
     ) -> Result<CertificateSummary, UseCaseError> {
-        // Sequential: otherwise the response time would reveal whether a certificate exists that the caller may not read.
-        let permitting = self.authorization.permit(caller, Operation::Read, name);
-        let permit = permitting.await?;
+        let certificate = self.listed(caller, name, types).await?;
         let repository = &self.store.repository;
         let actor = caller.actor();
-        let certificate = repository.certificate(actor, name, types).await?;
-        let certificate = certificate.filter(|certificate| permit.covers(&certificate.name));
-        let certificate = certificate.ok_or(UseCaseError::NotFound)?;
-        permit.record_resource(certificate.id);
-        caller.reserve(certificate.rendered_bytes())?;
         let signs = repository.certificates_signed_by(actor, name).await?;
         caller.reserve(signs.iter().map(Listed::rendered_bytes).sum())?;
         let mut issued = repository.issued_by(actor, name).await?;
@@ -176,20 +169,31 @@ impl CertificateCredentials {
         name: &LookupName,
         count_max: u32,
     ) -> Result<(CertificateSummary, Vec<SignedCredential>, bool), UseCaseError> {
-        let permitting = self.authorization.permit(caller, Operation::Read, name);
-        let permit = permitting.await?;
-        let repository = &self.store.repository;
-        let certificate = repository.certificate(caller.actor(), name, SignedTypes::Certificates);
-        let certificate = certificate.await?;
-        let certificate = certificate.filter(|certificate| permit.covers(&certificate.name));
-        let certificate = certificate.ok_or(UseCaseError::NotFound)?;
-        permit.record_resource(certificate.id);
-        caller.reserve(certificate.rendered_bytes())?;
+        let listing = self.listed(caller, name, SignedTypes::Certificates);
+        let certificate = listing.await?;
         let permissions = self.authorization.permissions_of(caller).await?;
         let signed = self.first_signed(caller.actor(), &permissions, name, count_max);
         let (signed, has_more) = signed.await?;
         let summary = summary(certificate, Vec::new(), Vec::new());
         Ok((summary, signed, has_more))
+    }
+
+    async fn listed(
+        &self,
+        caller: &Caller,
+        name: &LookupName,
+        types: SignedTypes,
+    ) -> Result<ListedCertificate, UseCaseError> {
+        // Sequential: otherwise the response time would reveal whether a certificate exists that the caller may not read.
+        let permitting = self.authorization.permit(caller, Operation::Read, name);
+        let permit = permitting.await?;
+        let repository = &self.store.repository;
+        let certificate = repository.certificate(caller.actor(), name, types).await?;
+        let certificate = certificate.filter(|certificate| permit.covers(&certificate.name));
+        let certificate = certificate.ok_or(UseCaseError::NotFound)?;
+        permit.record_resource(certificate.id);
+        caller.reserve(certificate.rendered_bytes())?;
+        Ok(certificate)
     }
 
     /// Returns the first credentials that a certificate signed, except itself, at most `count_max`, and whether there are more.
