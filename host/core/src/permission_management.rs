@@ -169,21 +169,11 @@ impl Permissions {
         operation: Operation,
         path: PermissionPath,
     ) -> Result<Explanation, UseCaseError> {
-        let explained = self.explained(caller, actor, operation, path).await;
-        explained.map_err(|error| match error {
+        let permit = self.permit_on(caller, Operation::ReadAcl, &path);
+        let permit = permit.await.map_err(|error| match error {
             UseCaseError::PermissionNotFound => UseCaseError::PermissionsNotReadable,
             error => error,
-        })
-    }
-
-    async fn explained(
-        &self,
-        caller: &Caller,
-        actor: Actor,
-        operation: Operation,
-        path: PermissionPath,
-    ) -> Result<Explanation, UseCaseError> {
-        let permit = self.permit_on(caller, Operation::ReadAcl, &path).await?;
+        })?;
         let covering = PermissionPath::covering(path.as_str());
         let (mut permissions, stored) = self
             .repository
