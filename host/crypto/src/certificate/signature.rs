@@ -1,7 +1,5 @@
 //! Verifies the signatures of certificates.
 
-use std::fmt;
-
 use aws_lc_rs::{
     digest::{Algorithm, Digest, SHA1_FOR_LEGACY_USE_ONLY, SHA224, SHA256, SHA384, SHA512, digest},
     signature::{
@@ -29,11 +27,18 @@ use x509_parser::{
 };
 
 /// The reason why a signature can't be verified.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unverifiable {
     /// The signature algorithm or its parameters are not supported.
+    #[error(
+        "was not checked: the signature algorithm {0} can't be verified; use RSA or ECDSA with SHA-1 or SHA-2, or Ed25519"
+    )]
     Algorithm(String),
     /// The length, the exponent or the curve of the signer's key is not supported.
+    #[error(
+        "was not checked: no signature can be verified with the signer's key; use an RSA key of 1024 to 8192 bits with an \
+         exponent of at most 33 bits, an ECDSA key on P-256, P-384 or P-521, or an Ed25519 key"
+    )]
     Key,
 }
 
@@ -179,22 +184,6 @@ pub(super) fn name_of(identifier: &Oid<'_>) -> String {
         Ok(name) => name.to_owned(),
         Err(_) if identifier.as_bytes().len() <= NUMBER_BYTES_MAX => identifier.to_id_string(),
         Err(_) => "with an unknown number".to_owned(),
-    }
-}
-
-impl fmt::Display for Unverifiable {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Algorithm(name) => write!(
-                formatter,
-                "was not checked: the signature algorithm {name} can't be verified; use RSA or ECDSA with SHA-1 or \
-                 SHA-2, or Ed25519"
-            ),
-            Self::Key => formatter.write_str(
-                "was not checked: no signature can be verified with the signer's key; use an RSA key of 1024 to 8192 \
-                 bits with an exponent of at most 33 bits, an ECDSA key on P-256, P-384 or P-521, or an Ed25519 key",
-            ),
-        }
     }
 }
 
