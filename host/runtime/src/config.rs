@@ -244,8 +244,9 @@ impl fmt::Display for ComponentSource {
 }
 
 /// A host interface that a plugin may use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema, strum::Display)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Grant {
     /// The host's random generator: `wasi:random/random`.
     Random,
@@ -254,12 +255,6 @@ pub enum Grant {
     /// Only for generators: reading the values of the credentials that callers name as inputs,
     /// `keywright:generator/derived-generator`.
     Inputs,
-}
-
-impl fmt::Display for Grant {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(formatter)
-    }
 }
 
 /// The limits of each call of a plugin.
