@@ -262,7 +262,7 @@ impl GeneratorGuest {
             Some(broken) if broken.is_unchanged(given.value(), accepted.value()) => {
                 Err(PluginCallError::ValueRefused(broken.violation))
             }
-            Some(broken) => Err(self.plugin.malformed(ACCEPT, &broken.to_string())),
+            Some(broken) => Err(self.plugin.malformed(ACCEPT, &broken.description)),
         }
     }
 
@@ -401,7 +401,7 @@ impl GeneratorGuest {
     fn checked_value(&self, text: &Secret) -> Result<Secret, PluginCallError> {
         let json = self.returned_json(GENERATE, text)?;
         match self.description.value_schema.broken_rule(json.value()) {
-            Some(broken) => Err(self.plugin.malformed(GENERATE, &broken.to_string())),
+            Some(broken) => Err(self.plugin.malformed(GENERATE, &broken.description)),
             None => Ok(compact(text)),
         }
     }

@@ -5,7 +5,7 @@ mod parameters;
 mod settings;
 mod value;
 
-use std::{collections::BTreeSet, fmt};
+use std::collections::BTreeSet;
 
 use jsonschema::{
     Draft, JsonType, ValidationError, Validator,
@@ -46,8 +46,9 @@ pub(crate) struct BrokenRule {
     pub(crate) violation: Violation,
     /// The JSON Pointer to the part of the value that breaks the rule, if the rule could be determined.
     pointer: Option<String>,
-    /// The keyword and a JSON Pointer without undeclared names, for the author of a plugin that returned the value.
-    description: String,
+    /// The keyword and a JSON Pointer without undeclared names, for the author of a plugin that returned the value. Never contains
+    /// a part of the value.
+    pub(crate) description: String,
 }
 
 impl BrokenRule {
@@ -59,13 +60,6 @@ impl BrokenRule {
                 .and_then(|pointer| Value::pointer(value, pointer))
         };
         at(given).is_some_and(|part| at(returned) == Some(part))
-    }
-}
-
-/// Names the keyword and the position, never a part of the value.
-impl fmt::Display for BrokenRule {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.description)
     }
 }
 

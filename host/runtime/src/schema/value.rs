@@ -415,7 +415,7 @@ mod tests {
             (json!({"a/b": [], "none": 1}), "false", "/none"),
             (json!({"a/b": [], "map": {"hunter2": 1}}), "type", "/map/*"),
         ] {
-            let broken = schema.broken_rule(&value).unwrap().to_string();
+            let broken = schema.broken_rule(&value).unwrap().description;
             let expected =
                 format!("violates {keyword:?} of its schema at the JSON Pointer {pointer:?}");
             assert_eq!(broken, expected, "{value}");
