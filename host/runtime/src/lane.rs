@@ -41,12 +41,7 @@ impl Lanes {
         let generate_queue = FairQueue::new(generate, reserved, queue);
         Ok(Self {
             // The name is the label `lane` of metrics, which is public.
-            short: Lane::start(
-                "brief",
-                short,
-                FairQueue::new(short, 0, queue),
-                keep_priority,
-            )?,
+            short: Lane::start("brief", short, FairQueue::new(short, 0, queue), || {})?,
             generate: Lane::start("generate", generate, generate_queue, lower_priority)?,
         })
     }
@@ -185,8 +180,6 @@ fn run_job(job: Job) {
         tracing::error!("a plugin call panicked in the host");
     }
 }
-
-fn keep_priority() {}
 
 fn lower_priority() {
     // On Linux, the priority is per thread, and this only changes the calling thread's.

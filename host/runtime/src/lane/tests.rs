@@ -7,7 +7,7 @@ use super::*;
 
 fn lane(queue_length: usize) -> Lane {
     let queue = FairQueue::new(1, 0, limits(queue_length));
-    Lane::start("test", 1, queue, keep_priority).unwrap()
+    Lane::start("test", 1, queue, || {}).unwrap()
 }
 
 fn limits(queue_length: usize) -> QueueLimits {
