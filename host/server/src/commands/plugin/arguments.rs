@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use chrono::{DateTime, Utc};
+use chrono::DateTime;
 use clap::{Args, ValueEnum};
 use etcetera::{BaseStrategy, base_strategy::choose_native_strategy};
 use indicatif::ProgressBar;
@@ -23,7 +23,7 @@ use super::super::output::AboveProgress;
 use crate::{
     config::{ComponentLocation, RegistryConfig, RegistryHostConfig},
     plugin_cache::remove_unused,
-    process::{compiler, on_threads},
+    process::{compiler, now, on_threads},
     started::{StartupContext, StartupError},
     test_authority::test_issuers,
     tls::certificates::read_trusted_authorities,
@@ -218,7 +218,7 @@ fn limits(text: &str) -> Result<Limits, String> {
 
 /// Returns the time of a call, in seconds since 1970.
 pub(super) fn now_seconds() -> u64 {
-    u64::try_from(Utc::now().timestamp()).unwrap_or_default()
+    u64::try_from(now().timestamp()).unwrap_or_default()
 }
 
 /// Formats JSON with a trailing line break. Characters that control a terminal are escaped: texts of an unknown plugin may
