@@ -251,19 +251,24 @@ pub(crate) fn structures() -> Vec<Attack> {
                 .push(Node::of(SET, nodes.into()));
         }),
         attack("point that is not on its curve", |body| {
-            let identifiers = [&[0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1][..], P256];
-            *body.at(&[PUBLIC_KEY]) = Node::of(
-                SEQUENCE,
-                vec![
-                    Node::of(
-                        SEQUENCE,
-                        identifiers
-                            .map(|arcs| Node::new(OBJECT_IDENTIFIER, arcs))
-                            .into(),
-                    ),
-                    Node::new(BIT_STRING, &[&[0, 4][..], &[7; 64]].concat()),
-                ],
-            );
+            let curve = Node::new(OBJECT_IDENTIFIER, P256);
+            set_public_key(body, EC, Some(curve), &[&[4][..], &[7; 64]].concat());
+        }),
+        attack("compressed point of 31 octets", |body| {
+            let curve = Node::new(OBJECT_IDENTIFIER, P256);
+            set_public_key(body, EC, Some(curve), &[&[2][..], &[7; 31]].concat());
+        }),
+        attack("X25519 key of 31 octets", |body| {
+            set_public_key(body, &[0x2b, 0x65, 0x6e], None, &[7; 31]);
+        }),
+        attack("Ed25519 key with parameters", |body| {
+            set_public_key(body, &[0x2b, 0x65, 0x70], Some(Node::null()), &[7; 32]);
+        }),
+        attack("X448 key of 57 octets", |body| {
+            set_public_key(body, &[0x2b, 0x65, 0x6f], None, &[7; 57]);
+        }),
+        attack("Ed448 key of 56 octets", |body| {
+            set_public_key(body, &[0x2b, 0x65, 0x71], None, &[7; 56]);
         }),
         attack("issuer unique identifier", |body| {
             body.nodes().insert(EXTENSIONS, Node::new(0x81, &[0, 1]));
@@ -277,6 +282,13 @@ pub(crate) fn structures() -> Vec<Attack> {
         }),
     ]);
     attacks
+}
+
+fn set_public_key(body: &mut Node, algorithm: &[u8], parameters: Option<Node>, key: &[u8]) {
+    let mut algorithm = vec![Node::new(OBJECT_IDENTIFIER, algorithm)];
+    algorithm.extend(parameters);
+    let key = Node::new(BIT_STRING, &[&[0], key].concat());
+    *body.at(&[PUBLIC_KEY]) = Node::of(SEQUENCE, vec![Node::of(SEQUENCE, algorithm), key]);
 }
 
 fn rsa_keys() -> Vec<Attack> {
@@ -436,4 +448,5 @@ fn find_extension<'a>(body: &'a mut Node, arc: &[u8]) -> Option<&'a mut Node> {
 }
 
 const KEY_IDENTIFIER: &[u8] = &[14];
+const EC: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1];
 const P256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7];
