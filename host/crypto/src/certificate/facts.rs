@@ -16,9 +16,12 @@ use keywright_der::{
 use x509_parser::{
     asn1_rs::{Class, Oid, oid},
     certificate::{TbsCertificate, X509Certificate},
+    extensions::X509Extension,
     oid_registry::{
         OID_EC_P256, OID_KEY_TYPE_EC_PUBLIC_KEY, OID_NIST_EC_P384, OID_NIST_EC_P521,
         OID_PKCS1_RSAENCRYPTION, OID_PKCS1_RSASSAPSS, OID_SIG_ED25519,
+        OID_X509_EXT_BASIC_CONSTRAINTS, OID_X509_EXT_EXTENDED_KEY_USAGE, OID_X509_EXT_KEY_USAGE,
+        OID_X509_EXT_SUBJECT_ALT_NAME,
     },
     prelude::FromDer,
     x509::{AttributeTypeAndValue, SubjectPublicKeyInfo},
@@ -87,13 +90,25 @@ pub(super) fn expires_at(certificate: &X509Certificate<'_>) -> Option<DateTime<U
     DateTime::from_timestamp(certificate.validity().not_after.timestamp(), 0)
 }
 
-/// Returns whether the parser can read every extension that the host uses.
+/// Returns whether the parser can read every extension that the host interprets. It reports an unreadable extension as absent.
 pub(super) fn has_readable_extensions(certificate: &X509Certificate<'_>) -> bool {
-    certificate.basic_constraints().is_ok()
-        && certificate.key_usage().is_ok()
-        && certificate.extended_key_usage().is_ok()
-        && certificate.subject_alternative_name().is_ok()
+    let mut extensions = certificate.iter_extensions();
+    !extensions
+        .any(|extension| INTERPRETED_EXTENSIONS.contains(&extension.oid) && is_malformed(extension))
 }
+
+/// Returns whether the parser can't read an extension.
+pub(super) fn is_malformed(extension: &X509Extension<'_>) -> bool {
+    extension.parsed_extension().error().is_some()
+}
+
+/// The extensions whose contents the host interprets. Only these may be critical in certificates that it signs.
+pub(super) const INTERPRETED_EXTENSIONS: [Oid<'static>; 4] = [
+    OID_X509_EXT_BASIC_CONSTRAINTS,
+    OID_X509_EXT_KEY_USAGE,
+    OID_X509_EXT_EXTENDED_KEY_USAGE,
+    OID_X509_EXT_SUBJECT_ALT_NAME,
+];
 
 /// Returns the permissions needed to issue a certificate like this one.
 pub(super) fn issuance_facts(certificate: &X509Certificate<'_>) -> IssuanceFacts {

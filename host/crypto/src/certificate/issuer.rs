@@ -20,8 +20,7 @@ use x509_parser::{
     extensions::{ParsedExtension, X509Extension},
     oid_registry::{
         OID_X509_EXT_AUTHORITY_KEY_IDENTIFIER, OID_X509_EXT_BASIC_CONSTRAINTS,
-        OID_X509_EXT_CERT_TYPE, OID_X509_EXT_EXTENDED_KEY_USAGE, OID_X509_EXT_KEY_USAGE,
-        OID_X509_EXT_SUBJECT_ALT_NAME, OID_X509_EXT_SUBJECT_KEY_IDENTIFIER,
+        OID_X509_EXT_CERT_TYPE, OID_X509_EXT_SUBJECT_KEY_IDENTIFIER,
     },
     prelude::FromDer,
     x509::{AlgorithmIdentifier, X509Version},
@@ -185,19 +184,12 @@ fn field_rules(issuer: &Issuer, tbs: &TbsCertificate<'_>) -> [Rule; 10] {
 
 /// The rules for the extensions of a body, and for the subject, which the key identifiers distinguish from the issuer's.
 fn extension_rules(issuer: &Issuer, tbs: &TbsCertificate<'_>) -> [Rule; 9] {
-    let is_malformed = |extension: &X509Extension<'_>| {
-        matches!(
-            extension.parsed_extension(),
-            ParsedExtension::ParseError { .. }
-        )
-    };
     let is_unknown_critical = |extension: &X509Extension<'_>| {
-        extension.critical && !CRITICAL_EXTENSIONS.contains(&extension.oid)
+        extension.critical && !facts::INTERPRETED_EXTENSIONS.contains(&extension.oid)
     };
     let value = |oid: Oid<'_>| extension(tbs, &oid).map(|extension| extension.value);
     let own_identifier = value(OID_X509_EXT_SUBJECT_KEY_IDENTIFIER);
     let encoded_own_identifier = subject_key_identifier(tbs.extensions())
-        .filter(|identifier| !identifier.is_empty())
         .map(|identifier| element(OCTET_STRING, &identifier));
     let issuer_identifier = issuer.subject_key_identifier.as_deref();
     let authority_identifier =
@@ -208,7 +200,7 @@ fn extension_rules(issuer: &Issuer, tbs: &TbsCertificate<'_>) -> [Rule; 9] {
         |value| matches!(value, [_, _, _, bits, ..] if bits & NETSCAPE_AUTHORITY_BITS != 0),
     );
     rules! {
-        "every extension must be well formed" => !tbs.iter_extensions().any(is_malformed);
+        "every extension must be well formed" => !tbs.iter_extensions().any(facts::is_malformed);
         "only basic constraints, key usage, extended key usage and subject alternative name may be critical" =>
             !tbs.iter_extensions().any(is_unknown_critical);
         "the basic constraints must be present; they may mark the certificate as a CA only if a CA was \
@@ -290,10 +282,3 @@ const NETSCAPE_AUTHORITY_BITS: u8 = 0x07;
 
 const LEAF_CONSTRAINTS: &[u8] = &[0x30, 0x00];
 const AUTHORITY_CONSTRAINTS: &[u8] = &[0x30, 0x03, 0x01, 0x01, 0xff];
-
-const CRITICAL_EXTENSIONS: [Oid<'static>; 4] = [
-    OID_X509_EXT_BASIC_CONSTRAINTS,
-    OID_X509_EXT_KEY_USAGE,
-    OID_X509_EXT_EXTENDED_KEY_USAGE,
-    OID_X509_EXT_SUBJECT_ALT_NAME,
-];

@@ -1,8 +1,11 @@
 //! The fields of a set certificate.
 
 use chrono::DateTime;
-use keywright_harness::{Server, Text};
-use rcgen::{PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ECDSA_P521_SHA512, PKCS_ED25519};
+use keywright_harness::{Server, TestCertificate, Text};
+use rcgen::{
+    CertificateParams, CustomExtension, DistinguishedName, IsCa, PKCS_ECDSA_P256_SHA256,
+    PKCS_ECDSA_P384_SHA384, PKCS_ECDSA_P521_SHA512, PKCS_ED25519,
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -101,6 +104,39 @@ async fn ca_and_ca_name_together_are_400() {
     });
     let response = server.set("/a", "certificate", value).await;
     response.expect_error(400, "ca_name");
+}
+
+#[tokio::test]
+async fn certificates_that_other_programs_can_not_use_are_400() {
+    let server = Server::reused().await;
+    let root = authority("root");
+    let without_subject = |parameters: &mut CertificateParams| {
+        parameters.distinguished_name = DistinguishedName::new();
+    };
+    let nameless_leaf = root.leaf_with("", without_subject);
+    server
+        .stored("/a", "certificate", nameless_leaf.public())
+        .await;
+    let nameless = root.authority_with("", without_subject);
+    // The maximum number of CAs below it has 33 bits.
+    let endless = TestCertificate::root_with("root", |parameters| {
+        let constraints = b"\x30\x0a\x01\x01\xff\x02\x05\x01\0\0\0\0";
+        parameters.is_ca = IsCa::NoCa;
+        parameters.custom_extensions = vec![CustomExtension::from_oid_content(
+            &[2, 5, 29, 19],
+            constraints.to_vec(),
+        )];
+    });
+    for (certificate, rule) in [
+        (nameless, "is a CA without a subject"),
+        (endless, "has an extension that can't be read"),
+    ] {
+        for field in ["certificate", "ca"] {
+            let value = json!({field: certificate.certificate});
+            let response = server.set("/a", "certificate", value).await;
+            response.expect_error(400, &format!("{field} {rule}"));
+        }
+    }
 }
 
 #[tokio::test]
