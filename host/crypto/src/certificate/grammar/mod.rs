@@ -184,6 +184,7 @@ fn is_public_key(info: &[u8], strictness: Strictness) -> bool {
     };
     let mut algorithm = elements(algorithm);
     let (identifier, parameters) = (algorithm.next(), algorithm.next());
+    let has_only = |key_bytes| parameters.is_none() && key.len() == key_bytes;
     match identifier.and_then(|identifier| identifier.get(2..)) {
         Some(RSA) => {
             let has_parameters = match strictness {
@@ -198,9 +199,9 @@ fn is_public_key(info: &[u8], strictness: Strictness) -> bool {
             Some(_) => strictness == Strictness::AsFound,
             None => false,
         },
-        Some(X25519 | ED25519) => parameters.is_none() && key.len() == 32,
-        Some(X448) => parameters.is_none() && key.len() == 56,
-        Some(ED448) => parameters.is_none() && key.len() == 57,
+        Some(X25519 | ED25519) => has_only(32),
+        Some(X448) => has_only(56),
+        Some(ED448) => has_only(57),
         _ => true,
     }
 }
