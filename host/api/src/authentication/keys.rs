@@ -36,7 +36,7 @@ pub enum VerificationKeyError {
 
 impl PartialEq for VerificationKey {
     fn eq(&self, other: &Self) -> bool {
-        self.algorithm == other.algorithm && self.key.as_ref() == other.key.as_ref()
+        self.key.as_ref() == other.key.as_ref()
     }
 }
 
@@ -93,18 +93,16 @@ impl VerificationKey {
     }
 
     /// Returns whether the key, with its algorithm, has signed a message.
-    pub(super) fn has_signed(&self, algorithm: Algorithm, message: &str, signature: &[u8]) -> bool {
-        self.algorithm == algorithm && self.key.verify_sig(message.as_bytes(), signature).is_ok()
+    pub(super) fn has_signed(&self, message: &str, signature: &[u8]) -> bool {
+        self.key.verify_sig(message.as_bytes(), signature).is_ok()
     }
 
     fn rsa(der: &[u8]) -> Result<Self, VerificationKeyError> {
         let key = PublicKey::from_der(der).map_err(|_| VerificationKeyError::Malformed)?;
         let key = key.as_der().map_err(|_| VerificationKeyError::Malformed)?;
-        // This type provides the length of an RSA key.
-        let bits = PublicEncryptingKey::from_der(key.as_ref()).map(|key| key.key_size_bits());
-        if !bits.is_ok_and(|bits| (MODULUS_BITS_MIN..=MODULUS_BITS_MAX).contains(&bits)) {
-            return Err(VerificationKeyError::LengthRefused);
-        }
+        // This type accepts only keys of 2,048 to 8,192 bits.
+        PublicEncryptingKey::from_der(key.as_ref())
+            .map_err(|_| VerificationKeyError::LengthRefused)?;
         let key = ParsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, key.as_ref())
             .map_err(|_| VerificationKeyError::Malformed)?;
         Ok(Self {
@@ -234,9 +232,6 @@ const PEM_LABELS: [&str; 2] = [
     "-----BEGIN PUBLIC KEY-----",
     "-----BEGIN RSA PUBLIC KEY-----",
 ];
-
-const MODULUS_BITS_MIN: usize = 2_048;
-const MODULUS_BITS_MAX: usize = 8_192;
 
 /// The prefix of an uncompressed point (SEC 1, section 2.3.3).
 const UNCOMPRESSED_POINT: u8 = 4;

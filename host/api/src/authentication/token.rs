@@ -363,7 +363,7 @@ impl TrustedKeys {
             if key.algorithm != token.algorithm || named.is_some_and(|(have, want)| have != want) {
                 continue;
             }
-            if key.has_signed(token.algorithm, token.message, &token.signature) {
+            if key.has_signed(token.message, &token.signature) {
                 return Some(true);
             }
             is_named |= named.is_some();
