@@ -2,9 +2,13 @@
 
 use std::{thread::sleep, time::Duration};
 
-use keywright_harness::{Options, ReceivedRequest, Reply, Server, Stub, mint::Mint};
+use jsonwebtoken::Algorithm;
+use keywright_harness::{
+    Options, ReceivedRequest, Reply, Server, Stub,
+    mint::{Mint, other_key, sign, signing_key},
+};
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::{
@@ -204,46 +208,20 @@ async fn expired_access_tokens_are_refreshed() {
 
 #[tokio::test]
 async fn a_refresh_token_is_kept_if_the_browser_disconnects() {
-    let other = Server::start().await;
-    let mint = Mint::of(&other).await;
-    let keys = other.request(Method::GET, "/identity/token_keys");
-    let keys = other.send(keys).await.expect(200).body;
-    let provider = Stub::start(move |request, number, url| {
-        if request.line == "GET /keys" {
-            return Reply::new(200, &keys);
-        }
-        if request.line.starts_with("GET") {
-            let discovery = json!({
-                "issuer": url, "authorization_endpoint": url, "token_endpoint": format!("{url}/token"),
-                "jwks_uri": format!("{url}/keys"),
-            });
-            return Reply::new(200, &discovery.to_string());
-        }
+    let provider = provider(|mint, claims, number| {
         if number > 0 {
             sleep(Duration::from_millis(500));
         }
-        let mut claims = mint.user_claims("user");
-        claims["iss"] = json!(url);
-        let access_token = mint.token(&claims);
-        claims["aud"] = json!("console");
-        // The test uses the nonce as code.
-        claims["nonce"] = json!(between(&format!("{}&", request.body), "code=", "&"));
-        let tokens = json!({
-            "access_token": access_token, "id_token": mint.token(&claims), "token_type": "bearer",
-            "expires_in": 10, "refresh_token": format!("refresh-{number}"),
-        });
-        Reply::new(200, &tokens.to_string())
+        let token = mint.token(claims);
+        json!({
+            "access_token": token, "id_token": token, "token_type": "bearer", "expires_in": 10,
+            "refresh_token": format!("refresh-{number}"),
+        })
     });
-    let options = Options::default()
-        .identity_provider(&provider.url())
-        .console("");
-    let server = Server::start_with(&options).await;
+    let provider = provider.await;
+    let server = server_with(&provider).await;
     let mut browser = Browser::new(&server);
-    let login = browser.get("/console/login").await.expect(303);
-    let page = format!("{}&", login.header("location").unwrap());
-    let parameter = |name| between(&page, name, "&").unwrap();
-    let (state, nonce) = (parameter("state="), parameter("nonce="));
-    let callback = format!("/console/callback?state={state}&code={nonce}");
+    let callback = callback_with_nonce(&mut browser).await;
     browser.page(&callback).await;
 
     let cancelled = browser.request(Method::GET, "/console");
@@ -257,6 +235,100 @@ async fn a_refresh_token_is_kept_if_the_browser_disconnects() {
     };
     let used: Vec<_> = requests.iter().filter_map(used).collect();
     assert_eq!(used, ["0", "1"]);
+}
+
+#[tokio::test]
+async fn a_login_with_an_unsuitable_id_token_is_refused() {
+    let provider = provider(|mint, claims, number| {
+        let mut changed = claims.clone();
+        let (claim, value, reason) = &id_tokens()[number];
+        changed[*claim] = value.clone();
+        let key = match *reason {
+            Some(NOT_SIGNED) => other_key(),
+            _ => signing_key(),
+        };
+        json!({
+            "access_token": mint.token(claims), "token_type": "bearer", "expires_in": 600,
+            "id_token": sign(&mint.header(), &changed, Algorithm::RS256, &key),
+        })
+    });
+    let provider = provider.await;
+    let server = server_with(&provider).await;
+    for (claim, _, reason) in id_tokens() {
+        let mut browser = Browser::new(&server);
+        let callback = callback_with_nonce(&mut browser).await;
+        let finished = browser.get(&callback).await;
+        match reason {
+            None => drop(finished.expect(200)),
+            Some(reason) => {
+                let error = format!("ID token was rejected: {reason}");
+                finished.expect(403).assert_contains(&error);
+            }
+        }
+        assert_eq!(
+            browser.cookies.contains_key(SESSION),
+            reason.is_none(),
+            "{claim}"
+        );
+    }
+}
+
+const NOT_SIGNED: &str = "not signed by a trusted key";
+
+/// ID tokens with one changed claim, and the reasons to reject them.
+fn id_tokens() -> [(&'static str, Value, Option<&'static str>); 8] {
+    [
+        ("azp", json!("console"), None),
+        ("iss", json!("https://other.example"), Some("wrong issuer")),
+        ("aud", json!("other"), Some("wrong audience")),
+        ("aud", Value::Null, Some("wrong audience")),
+        ("azp", json!("other"), Some("wrong audience")),
+        ("exp", json!(1), Some("it has expired")),
+        ("nonce", json!("other"), Some("wrong nonce")),
+        ("azp", json!("console"), Some(NOT_SIGNED)),
+    ]
+}
+
+/// Starts a provider that responds to requests for tokens with the result of this function. Its arguments are the key, valid
+/// claims, and the number of previous requests. The authorization code is the nonce.
+async fn provider(tokens: impl Fn(&Mint, &Value, usize) -> Value + Send + Sync + 'static) -> Stub {
+    let other = Server::start().await;
+    let mint = Mint::of(&other).await;
+    let keys = other.request(Method::GET, "/identity/token_keys");
+    let keys = other.send(keys).await.expect(200).body;
+    Stub::start(move |request, number, url| {
+        if request.line == "GET /keys" {
+            return Reply::new(200, &keys);
+        }
+        if request.line.starts_with("GET") {
+            let discovery = json!({
+                "issuer": url, "authorization_endpoint": url, "token_endpoint": format!("{url}/token"),
+                "jwks_uri": format!("{url}/keys"),
+            });
+            return Reply::new(200, &discovery.to_string());
+        }
+        let mut claims = mint.user_claims("user");
+        claims["iss"] = json!(url);
+        claims["aud"] = json!("console");
+        claims["nonce"] = json!(between(&format!("{}&", request.body), "code=", "&"));
+        Reply::new(200, &tokens(&mint, &claims, number).to_string())
+    })
+}
+
+async fn server_with(provider: &Stub) -> Server {
+    let options = Options::default()
+        .identity_provider(&provider.url())
+        .console("");
+    Server::start_with(&options).await
+}
+
+/// Starts a login, and returns the address of the redirection to the console, with the nonce as the code.
+async fn callback_with_nonce(browser: &mut Browser) -> String {
+    let login = browser.get("/console/login").await.expect(303);
+    let page = format!("{}&", login.header("location").unwrap());
+    let parameter = |name| between(&page, name, "&").unwrap();
+    let (state, nonce) = (parameter("state="), parameter("nonce="));
+    format!("/console/callback?state={state}&code={nonce}")
 }
 
 #[tokio::test]
