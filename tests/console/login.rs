@@ -238,6 +238,32 @@ async fn a_refresh_token_is_kept_if_the_browser_disconnects() {
 }
 
 #[tokio::test]
+async fn a_refreshed_token_of_another_user_ends_the_session() {
+    let provider = provider(|mint, claims, number| {
+        let mut claims = claims.clone();
+        if number > 0 {
+            claims["sub"] = json!("other");
+            claims["user_id"] = json!("other");
+        }
+        let token = mint.token(&claims);
+        json!({
+            "access_token": token, "id_token": token, "token_type": "bearer", "expires_in": 1,
+            "refresh_token": "refresh",
+        })
+    });
+    let provider = provider.await;
+    let server = server_with(&provider).await;
+    let mut browser = Browser::new(&server);
+    let callback = callback_with_nonce(&mut browser).await;
+    browser.get(&callback).await.expect(200);
+    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    browser.get("/console").await.expect(303);
+    let requests = provider.requests();
+    let is_refresh = |request: &ReceivedRequest| request.body.contains("refresh_token=refresh");
+    assert!(requests.iter().any(is_refresh));
+}
+
+#[tokio::test]
 async fn a_login_with_an_unsuitable_id_token_is_refused() {
     let provider = provider(|mint, claims, number| {
         let mut changed = claims.clone();
