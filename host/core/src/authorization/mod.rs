@@ -215,9 +215,6 @@ impl Authorization {
             version_id: Some(id),
             ..AccessedResource::new(Operation::Read, "")
         });
-        if !self.is_enforced {
-            return UseCaseError::NotFound;
-        }
         let name = LookupName::new(NAME_FOR_UNKNOWN_IDS);
         let read = self.read_if_permitted(caller, repository, &name, VersionKey::Id(id));
         read.await.err().unwrap_or(UseCaseError::NotFound)
