@@ -267,21 +267,13 @@ impl Trail {
         });
     }
 
-    /// Records the id of a changed permission in the entries for its actor on the path at this position.
+    /// Records the id of a changed permission in the entries for its actor, or in the entry at this position if the actor has
+    /// no entry. A request changes permissions on one path only.
     pub(super) fn identify_permission(&self, position: Position, permission: &Permission) {
         let mut entries = self.entries.lock();
-        let Some(path) = entries
-            .accessed
-            .get(position.0)
-            .map(|entry| entry.name.clone())
-        else {
-            return;
-        };
         let of_actor = |entry: &&mut AccessedResource| {
             let granted = entry.granted.as_ref();
-            entry.operation == Operation::WriteAcl
-                && entry.name == path
-                && granted.is_some_and(|granted| granted.actor == permission.actor)
+            granted.is_some_and(|granted| granted.actor == permission.actor)
         };
         let mut is_recorded = false;
         for entry in entries.accessed.iter_mut().filter(of_actor) {
