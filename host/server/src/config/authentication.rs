@@ -167,9 +167,6 @@ impl AuthenticationConfig {
     }
 
     fn check_provider(&self, setting: &str, url: &str, findings: &mut Findings) {
-        if findings.has_mistake(AUTHORITIES) || findings.has_mistake(setting) {
-            return;
-        }
         let authorities = self.trusted_authorities.as_deref();
         let authorities = authorities.map(read_authorities).transpose();
         if findings.ok_or_report(AUTHORITIES, authorities).is_some() {
