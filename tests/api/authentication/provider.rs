@@ -232,6 +232,29 @@ async fn an_unknown_key_id_refreshes_keys_and_drops_withdrawn_ones() {
     for (withdrawn, name) in [(&old, "old"), (&new, "new")] {
         expect_refused(&server, &withdrawn.token(&claims), "invalid_token", name).await;
     }
+    // The refreshed keys differ from the cached keys, but none of them has signed the token.
+    provider.publish_keys(&[&old, &newest]);
+    let forged = Signer::p256("forged");
+    expect_refused(&server, &forged.token(&claims), "invalid_token", "forged").await;
+    present(&server, &old.token(&claims)).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_changed_issuer_replaces_the_previous_issuer() {
+    let (key, unknown) = (Signer::rsa("a"), Signer::p256("unknown"));
+    let provider = StubProvider::start("", &[&key]);
+    let server = Server::start_with(&provider.options()).await;
+    let claims = provider.claims();
+    let mut renamed = claims.clone();
+    renamed["iss"] = json!("https://renamed.example");
+    present(&server, &key.token(&claims)).await.expect(200);
+    expect_refused(&server, &key.token(&renamed), "invalid_token", "not yet").await;
+    let keys_url = format!("{}/keys", provider.url());
+    provider.publish_discovery(&json!({"issuer": renamed["iss"], "jwks_uri": keys_url}));
+    // The unknown key id refreshes the issuer, too.
+    expect_refused(&server, &unknown.token(&claims), "invalid_token", "unknown").await;
+    expect_refused(&server, &key.token(&claims), "invalid_token", "previous").await;
+    present(&server, &key.token(&renamed)).await.expect(200);
 }
 
 #[tokio::test]
