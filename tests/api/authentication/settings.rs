@@ -353,6 +353,20 @@ async fn equal_sub_and_client_id_mean_a_client_only_if_configured() {
     rfc9068.expect_actor(&grant_type, user, &[client]).await;
 }
 
+#[tokio::test]
+async fn an_asterisk_in_client_subjects_matches_every_client() {
+    let key = Signer::rsa("a");
+    let provider = StubProvider::start("", &[&key]);
+    let claims = provider.claims();
+    for (listed, status) in [("other", 401), ("*", 200)] {
+        let setting = format!("claims.client_subjects = [\"{listed}\"]");
+        let options = provider.options().authentication_settings(&setting);
+        let server = Server::start_with(&options).await;
+        let response = present(&server, &key.token(&claims)).await;
+        assert_eq!(response.status, status, "{listed}: {response:?}");
+    }
+}
+
 // A server that verifies tokens with a configured key and without a provider.
 
 const ISSUER: &str = "https://issuer.example/oauth/token";
