@@ -224,6 +224,8 @@ async fn references_are_resolved_with_permission_in_both_casings() {
     for path in ["/T/*", "/t/*"] {
         server.grant(path, app.actor(), &["read"]).await;
     }
+    let other = server.as_client("other").await;
+    server.grant("/t/*", other.actor(), &["read"]).await;
     let names: Vec<String> = (0..17).map(|number| format!("/T/{number}")).collect();
     for name in &names {
         server.stored(name, "json", json!({})).await;
@@ -234,6 +236,10 @@ async fn references_are_resolved_with_permission_in_both_casings() {
             .take(count)
             .map(|name| json!({"credentials": {"credhub-ref": name.to_lowercase()}}));
         let body = json!({"VCAP": references.collect::<Vec<_>>()});
-        app.post("/api/v1/interpolate", body).await.expect(200);
+        app.post("/api/v1/interpolate", body.clone())
+            .await
+            .expect(200);
+        let refused = other.post("/api/v1/interpolate", body).await;
+        refused.expect(404);
     }
 }
