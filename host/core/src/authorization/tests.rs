@@ -104,6 +104,31 @@ fn outermost_paths_cover_all_others_and_none_is_covered() {
 }
 
 #[test]
+fn ranges_are_in_order_and_do_not_overlap() {
+    use Operation::{Read, Write};
+    for (permissions, below, ranges) in [
+        (&[("/*", Write)][..], "/", &[][..]),
+        (&[("/a/*", Read)], "/", &[("/a/", "/a0")]),
+        (&[("/*", Read)], "/a/", &[("/a/", "/a0")]),
+        (&[("/b/*", Read)], "/a/", &[]),
+        (
+            &[("/c/*", Read), ("/a", Read)],
+            "/",
+            &[("/a", "/a!"), ("/c/", "/c0")],
+        ),
+        (&[("/A/*", Read), ("/a/*", Read)], "/", &[("/a/", "/a0")]),
+        (&[("/A/*", Read), ("/a/b/*", Read)], "/", &[("/a/", "/a0")]),
+    ] {
+        let found = effective(permissions).ranges(Read, below);
+        let found: Vec<_> = found
+            .iter()
+            .map(|(from, before)| (from.as_str(), before.as_str()))
+            .collect();
+        assert_eq!(found, ranges, "{permissions:?}");
+    }
+}
+
+#[test]
 fn permissions_include_those_that_they_cover() {
     use Operation::{Read, Write};
     let some = effective(&[("/a/*", Read), ("/b", Write)]);
