@@ -163,13 +163,14 @@ async fn request_details_are_json_in_a_cef_event() {
 // Input from callers adds no line and no field.
 
 /// Texts that would end a line, a field or a value if they were not escaped.
-const ODD_TEXTS: [&str; 7] = [
+const ODD_TEXTS: [&str; 8] = [
     "/a\n{\"action\":\"GET\"}",
     "/a\r\nCEF:0|x|y|1|z|z|0|suid=root",
     "/a suid=root cs4=200",
     "/a|b\\|c\\",
     "/a\"}\u{2028}\u{85}\u{2029}",
     "/a\u{0}\u{1b}[2Jb",
+    "/a\u{7f}b",
     "/a\u{202e}b\u{200b}c\u{feff}d\u{2066}e",
 ];
 
