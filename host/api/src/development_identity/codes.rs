@@ -85,4 +85,42 @@ mod tests {
         assert!(codes.issue(code(10), 0).is_none());
         assert!(codes.issue(code(20), 10).is_some());
     }
+
+    #[test]
+    fn a_code_is_exchanged_once_by_its_client_until_it_expires() {
+        let page = "https://a.example/callback";
+        for (client_id, redirect_uri, verifier, now_seconds, is_valid) in [
+            ("client", page, "verifier", 9, true),
+            ("other", page, "verifier", 9, false),
+            ("client", "https://b.example/callback", "verifier", 9, false),
+            ("client", page, "other", 9, false),
+            ("client", page, "verifier", 10, false),
+        ] {
+            let codes = IssuedCodes::default();
+            let code = IssuedCode {
+                client_id: "client".to_owned(),
+                user_id: Uuid::nil(),
+                scope: String::new(),
+                nonce: None,
+                redirect_uri: page.to_owned(),
+                challenge: URL_SAFE_NO_PAD.encode(digest(&SHA256, b"verifier")),
+                ends_at_seconds: 10,
+            };
+            let code = codes.issue(code, 0).unwrap();
+            let exchange = Exchange {
+                client_id,
+                redirect_uri,
+                verifier,
+            };
+            let taken = codes.take(&code, &exchange, now_seconds);
+            let case = (client_id, redirect_uri, verifier, now_seconds);
+            assert_eq!(taken.is_some(), is_valid, "{case:?}");
+            let valid = Exchange {
+                client_id: "client",
+                redirect_uri: page,
+                verifier: "verifier",
+            };
+            assert!(codes.take(&code, &valid, 9).is_none(), "{case:?}");
+        }
+    }
 }
