@@ -24,12 +24,7 @@ use keywright_core::ports::Clock;
 use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tokio::{
-    runtime::{Handle, RuntimeFlavor},
-    sync::oneshot,
-    task::yield_now,
-    time::timeout,
-};
+use tokio::{runtime::Handle, sync::oneshot, task::yield_now, time::timeout};
 
 use super::{
     by_actor::{Outcome, UnwrittenError},
@@ -91,11 +86,9 @@ impl AuditTrail {
         clock: Arc<dyn Clock>,
     ) -> io::Result<Self> {
         // An append blocks its thread. Requests append only if another thread can serve other requests in the meantime.
-        let runtime = Handle::try_current().ok().filter(|runtime| {
-            sink.is_prompt()
-                && runtime.runtime_flavor() == RuntimeFlavor::MultiThread
-                && runtime.metrics().num_workers() > 1
-        });
+        let runtime = Handle::try_current()
+            .ok()
+            .filter(|runtime| sink.is_prompt() && runtime.metrics().num_workers() > 1);
         let shared = Arc::new(Shared::new(sink, runtime));
         let ended = start_thread(&shared, settings.write_time_max)?;
         Ok(Self {
