@@ -122,9 +122,8 @@ fn check(issuer: &Issuer, body: &[u8]) -> Result<(), SigningError> {
         return Err(SigningError("the body must have at most 64 KiB"));
     }
     grammar::check_body(body, Strictness::Exact).map_err(|part| SigningError(part.of_body))?;
-    let tbs = parse(body).ok_or(SigningError(
-        "the body must be a TBSCertificate of RFC 5280",
-    ))?;
+    let (_, tbs) = TbsCertificate::from_der(body)
+        .map_err(|_| SigningError("the body must be a TBSCertificate of RFC 5280"))?;
     let broken = field_rules(issuer, &tbs)
         .into_iter()
         .chain(extension_rules(issuer, &tbs))
@@ -133,12 +132,6 @@ fn check(issuer: &Issuer, body: &[u8]) -> Result<(), SigningError> {
         Some((message, _)) => Err(SigningError(message)),
         None => Ok(()),
     }
-}
-
-/// Parses a body. No bytes may follow it.
-fn parse(body: &[u8]) -> Option<TbsCertificate<'_>> {
-    let (rest, tbs) = TbsCertificate::from_der(body).ok()?;
-    rest.is_empty().then_some(tbs)
 }
 
 /// A rule: its message for the guest, and whether it holds.
