@@ -219,9 +219,7 @@ fn is_point(curve: &[u8], key: &[u8]) -> bool {
     };
     match key {
         [0x02 | 0x03, x @ ..] => x.len() == *bytes,
-        [0x04, coordinates @ ..] => {
-            coordinates.len() == 2 * bytes && ParsedPublicKey::new(*algorithm, key).is_ok()
-        }
+        [0x04, ..] => ParsedPublicKey::new(*algorithm, key).is_ok(),
         [0x06 | 0x07, coordinates @ ..] => coordinates.len() == 2 * bytes,
         _ => false,
     }
