@@ -220,8 +220,7 @@ impl Forest {
         for root in self.roots.iter().filter(|root| name(root) >= from) {
             let mut with_tree = reached.clone();
             let tree = self.walk(*root, FOREST_AUTHORITIES_MAX, &mut with_tree);
-            let is_full = shown.order.len() + tree.len() > FOREST_AUTHORITIES_MAX;
-            if is_full && !shown.roots.is_empty() {
+            if shown.order.len() + tree.len() > FOREST_AUTHORITIES_MAX {
                 return (shown, Some(*root));
             }
             shown.roots.push(*root);
