@@ -238,9 +238,7 @@ impl CertificateCredentials {
         let permit = permit_certificate(authorization, store, caller, read, certificate_id).await?;
         let key = CredentialKey::Id(certificate_id);
         let versions = for_response(store, caller, key, selection).await?;
-        store
-            .render_all(&permit, require_certificate(versions)?)
-            .await
+        store.render_all(&permit, not_empty(versions)?).await
     }
 
     /// Returns the certificates that the caller may read and whose active version effectively expires within this many times
@@ -308,7 +306,7 @@ pub(super) async fn permit_to_write<'a>(
         .repository
         .versions_of(CredentialKey::Id(certificate_id), selection)
         .await?;
-    Ok((permit, require_certificate(versions)?))
+    Ok((permit, not_empty(versions)?))
 }
 
 fn summary(
@@ -334,12 +332,12 @@ fn summary(
     }
 }
 
-/// Returns the versions if there is at least one and the credential is a certificate.
-fn require_certificate(versions: Vec<StoredVersion>) -> Result<Vec<StoredVersion>, UseCaseError> {
-    match versions.first() {
-        Some(version) if version.credential_type.is_certificate() => Ok(versions),
-        _ => Err(UseCaseError::NotFound),
+/// Returns the versions if there is at least one.
+fn not_empty(versions: Vec<StoredVersion>) -> Result<Vec<StoredVersion>, UseCaseError> {
+    if versions.is_empty() {
+        return Err(UseCaseError::NotFound);
     }
+    Ok(versions)
 }
 
 /// The maximum depth of a chain, the default of OpenSSL. Deeper links are ignored.
