@@ -388,11 +388,10 @@ impl CertificateCredentials {
 
     /// Returns the certificate of a version that the caller has read, followed by the certificates of the CAs that signed it,
     /// each the issuer of the one before. The chain ends at a self-signed certificate, or at the certificate of a CA that the
-    /// caller may not read or that is not stored.
+    /// caller may not read or that is not stored. It is empty if the version has no certificate.
     ///
     /// # Errors
-    /// [`UseCaseError::NotFound`] if the version has no certificate. [`UseCaseError::ValueTooLarge`] if there are more than
-    /// [`CHAIN_CERTIFICATES_MAX`].
+    /// [`UseCaseError::ValueTooLarge`] if there are more than [`CHAIN_CERTIFICATES_MAX`].
     pub async fn chain(
         &self,
         caller: &Caller,
@@ -425,16 +424,11 @@ impl CertificateCredentials {
             let issuer = version.attributes.issuer;
             if let Some(id) = issuer.and_then(|issuer| issuer.version_id) {
                 next = match read.by_id(caller, id).await {
-                    Ok(version) => {
-                        Some(version).filter(|read| read.credential_type.is_certificate())
-                    }
+                    Ok(version) => Some(version),
                     Err(UseCaseError::NotFound) => None,
                     Err(failure) => return Err(failure),
                 };
             }
-        }
-        if chain.is_empty() {
-            return Err(UseCaseError::NotFound);
         }
         Ok(chain)
     }
