@@ -319,7 +319,6 @@ impl ChildVersions {
 fn gets_version(newest: &StoredVersion, authority: &CredentialName) -> bool {
     let signer = newest.attributes.signed_by.as_ref();
     !newest.attributes.is_transitional
-        && newest.attributes.certificate.is_some()
         && signer.is_some_and(|signer| signer.lookup() == authority.lookup())
 }
 
