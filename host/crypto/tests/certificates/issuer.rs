@@ -12,8 +12,8 @@ use keywright_crypto::{TBS_CERTIFICATE_BYTES_MAX, X509Certificates};
 use rustls_pki_types::{CertificateDer, UnixTime};
 
 use crate::{
-    AUTHORITY_KEY_IDENTIFIER, BASIC_CONSTRAINTS, Body, Extension, Identity, KEY_KINDS, KEY_USAGE,
-    Openssl, P256, element,
+    AUTHORITY_KEY_IDENTIFIER, BASIC_CONSTRAINTS, Body, EXTENDED_KEY_USAGE, Extension, Identity,
+    KEY_KINDS, KEY_USAGE, Openssl, P256, element,
 };
 
 const DAYS: u32 = 30;
@@ -93,23 +93,45 @@ fn intermediate_is_signed_if_a_ca_was_requested() {
 fn requested_key_usages_are_signed_for_leaves() {
     let openssl = Openssl::new();
     let authority = openssl.authority(P256);
-    let requested = IssuanceRules {
-        signing_usages: SigningUsages {
-            certificates: true,
-            ..SigningUsages::default()
-        },
-        ..rules(false)
-    };
-    let issuer = X509Certificates
-        .issuer(&authority.certificate, &authority.private_key, requested)
-        .unwrap();
-    let body = leaf(&openssl, issuer.as_ref()).with(Extension::new(KEY_USAGE, true, KEY_CERT_SIGN));
-    let der = issuer.sign_certificate(&body.to_der()).unwrap();
-    assert!(
-        !X509Certificates
-            .facts(&pem(&der))
-            .unwrap()
-            .is_certificate_authority
+    let mut usages = [SigningUsages::default(); 3];
+    usages[0].certificates = true;
+    usages[1].revocation_lists = true;
+    usages[2].ocsp_responses = true;
+    let extensions = [
+        Extension::new(KEY_USAGE, true, KEY_CERT_SIGN),
+        Extension::new(KEY_USAGE, true, CRL_SIGN),
+        Extension::new(EXTENDED_KEY_USAGE, false, OCSP_SIGNING),
+    ];
+    for (signing_usages, extension) in usages.into_iter().zip(extensions) {
+        let requested = IssuanceRules {
+            signing_usages,
+            ..rules(false)
+        };
+        let issuer = X509Certificates
+            .issuer(&authority.certificate, &authority.private_key, requested)
+            .unwrap();
+        let body = leaf(&openssl, issuer.as_ref()).with(extension);
+        assert_refused(&authority, &body.to_der(), "unless this was requested");
+        let der = issuer.sign_certificate(&body.to_der()).unwrap();
+        assert!(
+            !X509Certificates
+                .facts(&pem(&der))
+                .unwrap()
+                .is_certificate_authority
+        );
+    }
+}
+
+#[test]
+fn a_leaf_without_a_common_name_never_gets_its_cas_subject() {
+    let openssl = Openssl::new();
+    let authority = openssl.self_signed(P256, &["-subj", "/O=Keywright"]);
+    let mut body = leaf(&openssl, signer(&authority, false).as_ref());
+    body.subject.clone_from(&body.issuer);
+    assert_refused(
+        &authority,
+        &body.to_der(),
+        "the subject must not be the issuer's",
     );
 }
 
@@ -290,6 +312,8 @@ pub(crate) fn assert_refused(authority: &Identity, body: &[u8], words: &str) {
 }
 
 const KEY_CERT_SIGN: &[u8] = &[0x03, 0x02, 0x02, 0x04];
+const CRL_SIGN: &[u8] = &[0x03, 0x02, 0x01, 0x02];
+const OCSP_SIGNING: &[u8] = b"\x30\x0a\x06\x08\x2b\x06\x01\x05\x05\x07\x03\x09";
 
 pub(crate) fn signer(authority: &Identity, may_be_authority: bool) -> Arc<dyn CertificateIssuer> {
     let rules = rules(may_be_authority);

@@ -184,6 +184,7 @@ pub(crate) const SUBJECT_KEY_IDENTIFIER: u8 = 14;
 pub(crate) const AUTHORITY_KEY_IDENTIFIER: u8 = 35;
 pub(crate) const SUBJECT_ALT_NAME: u8 = 17;
 pub(crate) const NAME_CONSTRAINTS: u8 = 30;
+pub(crate) const EXTENDED_KEY_USAGE: u8 = 37;
 
 impl Body {
     /// Returns a body of a leaf that the issuer signs.
