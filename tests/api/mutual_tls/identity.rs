@@ -100,6 +100,8 @@ async fn an_organizational_unit_may_be_any_type_of_string() {
         ("UniversalString", 0x1c, ACCEPTED),
         ("BMPString", 0x1e, ACCEPTED),
         ("OCTET STRING", 0x04, NO_IDENTITY),
+        // The class differs from UTF8String, but not the number.
+        ("context-specific [12]", 0x8c, NO_IDENTITY),
     ] {
         let contents = Contents::of_client(&[&[UNIT]]).unit_tag(tag);
         assert_result(&server, what, &authority.issue(&contents), expected);
