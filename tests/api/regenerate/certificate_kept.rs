@@ -156,6 +156,19 @@ async fn a_leaf_named_like_its_ca_is_not_treated_as_self_signed() {
 }
 
 #[tokio::test]
+async fn a_ca_set_with_its_own_name_as_ca_name_is_not_self_signed() {
+    let server = Server::reused().await;
+    let root = authority("root");
+    server.stored("/root", "certificate", root.value()).await;
+    let value = json!({"certificate": root.certificate, "ca_name": "/root"});
+    let set = server.stored("/a", "certificate", value).await;
+    assert_eq!(set["self_signed"], false);
+    let version = server.regenerated("/a").await;
+    assert_eq!(version["value"]["ca"], root.certificate);
+    assert_eq!(version["self_signed"], false);
+}
+
+#[tokio::test]
 async fn an_unusual_rsa_key_length_is_rounded_up() {
     let server = Server::reused().await;
     for (original, bits) in [(RSA_1024, 2048), (RSA_2560, 3072)] {
