@@ -223,11 +223,16 @@ async fn openssl_verifies_downloaded_files() {
     assert_eq!(downloads[0]["resource_name"], "/team/root");
     assert_eq!(downloads[0]["operation"], "read");
     assert_eq!(downloads[0]["request_details"], json!({"part": "trusted"}));
+    server.set_value("/text", "v").await;
+    let ca_only = json!({"ca": TestCertificate::root("root").certificate});
+    server.stored("/ca-only", "certificate", ca_only).await;
     for (name, part) in [
         ("/web", "trusted"),
         ("/web", "private_key"),
         ("/web", ""),
         ("/absent", "ca"),
+        ("/text", "certificate"),
+        ("/ca-only", "chain"),
     ] {
         let path = format!("/console/certificate/download?name={name}&part={part}");
         browser.get(&path).await.expect(404);
