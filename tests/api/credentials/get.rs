@@ -43,6 +43,22 @@ async fn the_versions_parameter_limits_the_number_of_versions() {
 }
 
 #[tokio::test]
+async fn the_versions_parameter_limits_a_large_number_of_versions() {
+    let server = Server::reused().await;
+    for number in 0..19 {
+        server.set_value("/a", &number.to_string()).await;
+    }
+    let all = server.versions("/a").await;
+    for limit in [16, 17, 18] {
+        let response = server
+            .get(&format!("/api/v1/data?name=/a&versions={limit}"))
+            .await;
+        let actual = given::versions_in(&response.expect(200));
+        assert_eq!(actual, all[..limit], "{limit}");
+    }
+}
+
+#[tokio::test]
 async fn the_current_version_is_the_newest_for_every_type() {
     let server = Server::reused().await;
     let certificate = json!({"common_name": "c", "self_sign": true, "key_type": QUICK_KEY});
