@@ -164,6 +164,31 @@ async fn console_and_cli_list_the_same_outstanding_credentials() {
     assert_eq!(seen[7..], ["/below", "", "/below"]);
 }
 
+#[tokio::test]
+async fn a_certificate_of_a_deleted_ca_version_is_compared_by_its_ca() {
+    let (server, mut browser) = with_leaf().await;
+    for _ in 0..2 {
+        take_step(&mut browser).await;
+    }
+    server.regenerated("/leaf").await;
+    let signer = server.current_versions("/root").await.remove(0);
+    let same = signer["value"].clone();
+    server.stored("/root", "certificate", same).await;
+    let summary = server.get_json("/api/v1/certificates?name=/root").await;
+    let certificate_id = summary["certificates"][0]["id"].as_str().unwrap();
+    let version_id = signer["id"].as_str().unwrap();
+    let path = format!("/api/v1/certificates/{certificate_id}/versions/{version_id}");
+    server.delete(&path).await.expect(200);
+    let page = opened(&mut browser).await;
+    assert!(outstanding(&page.body).is_empty(), "{page:?}");
+    assert_eq!(step_of(&page), 4);
+
+    server.regenerated("/root").await;
+    let page = opened(&mut browser).await;
+    assert_eq!(outstanding(&page.body), ["/leaf"]);
+    assert_eq!(step_of(&page), 3);
+}
+
 /// Starts a session, and generates a CA and a certificate that it signs.
 pub(crate) async fn with_leaf() -> (ReusedServer, Browser) {
     let (server, browser) = session().await;
