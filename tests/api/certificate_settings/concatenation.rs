@@ -108,6 +108,28 @@ async fn without_a_transitional_ca_version_responses_contain_one_ca() {
 }
 
 #[tokio::test]
+async fn versions_of_a_ca_with_the_same_certificate_count_as_one() {
+    let server = server(CONCATENATED).await;
+    let root = external_certificates::authority("root");
+    let authority = Certificate::set(&server, "/root", root.value()).await;
+    let leaf = json!({"ca_name": "/root", "certificate": root.sign_leaf("leaf").certificate});
+    server.stored("/before", "certificate", leaf.clone()).await;
+    // OpenSSL also finds the certificate behind its key.
+    let mut value = root.value();
+    value["certificate"] = json!(format!("{}{}", root.private_key, root.certificate));
+    let body = json!({"value": value, "transitional": true});
+    authority.add_version(body).await.expect(200);
+    server.stored("/set", "certificate", leaf).await;
+    server.issued("/generated", leaf_parameters()).await;
+    for (name, count) in [("/before", 2), ("/set", 1), ("/generated", 1)] {
+        let versions = server.versions(name).await;
+        assert_eq!(versions.len(), count, "{name}");
+        let authorities = ca(&versions[0]).matches("BEGIN CERTIFICATE").count();
+        assert_eq!(authorities, 1, "{name}");
+    }
+}
+
+#[tokio::test]
 async fn a_transitional_signer_comes_before_the_active_version() {
     let server = server(CONCATENATED).await;
     let (old, new) = root_in_rotation(&server).await;

@@ -302,7 +302,7 @@ impl ChildVersions {
     /// Returns the CA's certificate that is not in `ca`, or `None` if the CA has only one certificate.
     fn additional_trusted_ca(&self, ca: &str, after: &AuthorityCertificates) -> Option<String> {
         let (active, transitional) = (after.active.as_ref()?, after.transitional.as_ref()?);
-        if active == transitional {
+        if self.certificates.is_same_certificate(active, transitional) {
             return None;
         }
         let ca = self.certificates.first_certificate(ca);

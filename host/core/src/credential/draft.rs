@@ -244,7 +244,7 @@ impl Generation {
             Some(_) => Lifetime::default(),
             None => generator.lifetime(Some(parameters), &value, now).await?,
         };
-        let trusted_ca = authority.and_then(|authority| authority.trusted_certificate.clone());
+        let trusted_ca = authority.and_then(|authority| self.trusted_ca(authority));
         let signed_by = authority.map(|authority| &authority.name);
         let signed_by = signed_by.or(is_certificate.then_some(name)).cloned();
         Ok(Draft {
@@ -263,7 +263,7 @@ impl Generation {
                 value,
                 parameters: Some(parameters.clone()),
                 metadata: None,
-                trusted_ca: trusted_ca.map(|pem| self.certificates.without_keys(pem)),
+                trusted_ca,
                 inputs: derived_from,
                 chosen_by,
             },
@@ -273,6 +273,14 @@ impl Generation {
                 .chain(read)
                 .collect(),
         })
+    }
+
+    /// Returns the other trusted certificate of a CA, without private keys, if it differs from the one that signs.
+    fn trusted_ca(&self, authority: &Authority) -> Option<String> {
+        let trusted = authority.trusted_certificate.as_ref()?;
+        let certificates = &self.certificates;
+        let is_same = certificates.is_same_certificate(trusted, &authority.certificate);
+        (!is_same).then(|| certificates.without_keys(trusted.clone()))
     }
 
     /// Creates an issuer from a CA, for one call of the generator.

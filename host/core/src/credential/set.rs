@@ -241,6 +241,8 @@ impl SetCredentials {
             attributes.issuer = active.as_issuer();
             let stored_ca = self.ca_certificate(ca_permit, active).await?;
             let stored_ca = stored_ca.ok_or_else(|| field_absent(&ca_name, "certificate"))?;
+            trusted_ca = trusted_ca
+                .filter(|trusted| !self.certificates.is_same_certificate(trusted, &stored_ca));
             attributes.signed_by = Some(ca_name);
             let value = StoredCertificate {
                 ca: None,
