@@ -88,11 +88,9 @@ impl Entry {
         let settable = settable_value(&credential_type, given("value").ok_or("missing value")?)?;
         check_value(&credential_type, &settable)?;
         let value = settable.to_json()?;
-        let bytes = match &settable {
-            Node::Scalar(scalar) if scalar.is_quoted => scalar.text.len(),
-            _ => value.expose().len(),
-        };
-        if bytes > VALUE_BYTES_MAX {
+        // Servers measure strings without quotes and escapes.
+        let bytes = settable.text().map(str::len);
+        if bytes.unwrap_or_else(|| value.expose().len()) > VALUE_BYTES_MAX {
             return Err("value must have at most 65536 bytes".to_owned());
         }
         let metadata = given("metadata").map(|node| node.to_json()).transpose()?;
@@ -286,7 +284,10 @@ const IGNORED_VALUE_FIELDS: [&str; 2] = ["password_hash", "public_key_fingerprin
 
 #[cfg(test)]
 mod tests {
+    use zeroize::Zeroizing;
+
     use super::*;
+    use crate::transfer::node::Scalar;
 
     #[test]
     fn names_follow_the_rules_of_the_api() {
@@ -348,6 +349,12 @@ mod tests {
     #[test]
     fn too_large_values_and_metadata_are_refused() {
         let text = |text: &str| Node::quoted(text.to_owned());
+        let plain = |text: &str| {
+            Node::Scalar(Scalar {
+                text: Zeroizing::new(text.to_owned()),
+                is_quoted: false,
+            })
+        };
         let object = |text| Node::Mapping(vec![("a".to_owned(), Node::quoted(text))]);
         let frame = r#"{"a":""}"#.len();
         let position = Position {
@@ -363,6 +370,7 @@ mod tests {
             let (empty, none) = (object(String::new()), Node::null);
             for (credential_type, value, metadata, refusal) in [
                 ("password", text(&quotes), none(), value),
+                ("wireguard", plain(&quotes), none(), value),
                 ("json", object(letters), none(), value),
                 ("json", empty, object(umlauts), metadata),
             ] {
