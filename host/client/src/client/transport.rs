@@ -202,7 +202,7 @@ pub(crate) fn address(text: &str) -> Result<String, Error> {
     let malformed = || Error::AddressMalformed(text.to_owned());
     let url = Url::parse(text.trim()).map_err(|_| malformed())?;
     let is_plain = url.query().is_none() && url.fragment().is_none();
-    if url.scheme() != "https" || !url.has_host() || !is_plain {
+    if url.scheme() != "https" || !is_plain {
         return Err(malformed());
     }
     Ok(url.as_str().trim_end_matches('/').to_owned())
