@@ -345,22 +345,8 @@ pub(super) fn build_error(error: &reqwest::Error) -> String {
         Some(rustls::Error::InconsistentKeys(_)) => {
             "the private key does not match the client certificate".to_owned()
         }
-        _ => causes(cause),
+        _ => cause.to_string(),
     }
-}
-
-/// Joins the messages of an error and its causes, without repetitions.
-fn causes(error: &dyn StdError) -> String {
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !words.contains(&more) {
-            words = format!("{words}: {more}");
-        }
-        cause = error.source();
-    }
-    words
 }
 
 const JSON: &str = "application/json";
