@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use hyper::{
-    Method, StatusCode,
+    StatusCode,
     http::{Request, Response as HttpResponse, request::Parts},
 };
 use keywright_api::{
@@ -115,11 +115,6 @@ impl IdentityProvider for Provider {
         request: Request<Vec<u8>>,
     ) -> Result<HttpResponse<Vec<u8>>, ProviderError> {
         let (parts, form) = request.into_parts();
-        if parts.method != Method::POST {
-            return Err(ProviderError(
-                "token requests are sent with POST".to_owned(),
-            ));
-        }
         let url = parts.uri.to_string();
         let sent = self.provider.post(&url, parts.headers, form).await;
         let (status, body) = sent.map_err(|error| ProviderError(error_chain(&error)))?;
