@@ -218,7 +218,7 @@ impl<'s> Counter<'s> {
                 unique: 1,
                 ..Size::ONE
             }),
-            ("const" | "default" | "enum" | "examples", data) => data_size(data, depth),
+            ("const" | "default" | "enum" | "examples", data) => Ok(data_size(data)),
             (
                 "$defs" | "definitions" | "dependencies" | "dependentSchemas" | "patternProperties"
                 | "properties",
@@ -230,7 +230,6 @@ impl<'s> Counter<'s> {
                         size.pattern_bytes += self.pattern(pattern)?;
                     }
                 }
-                check_depth(depth)?;
                 for schema in schemas.values() {
                     size.add(self.schema(schema, depth + 1)?);
                 }
@@ -273,13 +272,12 @@ impl<'s> Counter<'s> {
 }
 
 /// Returns the size of data, in which keywords have no meaning.
-fn data_size(data: &Value, depth: usize) -> Result<Size, SchemaError> {
-    check_depth(depth)?;
+fn data_size(data: &Value) -> Size {
     let mut size = Size::ONE;
     for inner in inner_values(data) {
-        size.add(data_size(inner, depth + 1)?);
+        size.add(data_size(inner));
     }
-    Ok(size)
+    size
 }
 
 /// Returns the number of parts of a value. Stops counting above `parts_max`.
@@ -454,6 +452,19 @@ mod tests {
         };
         assert_eq!(refused(&chain(20)), "");
         assert!(refused(&chain(200)).starts_with("is nested more than 64"));
+    }
+
+    #[test]
+    fn definitions_and_data_count_as_levels() {
+        let schemas: [fn(usize) -> Value; 2] = [
+            |levels| (2..levels).fold(json!({"$defs": {}}), |inner, _| json!({"not": inner})),
+            |levels| json!({"default": (2..levels).fold(json!([]), |inner, _| json!([inner]))}),
+        ];
+        for nested in schemas {
+            assert_eq!(refused(&nested(SCHEMA_DEPTH_MAX)), "");
+            let refused = refused(&nested(SCHEMA_DEPTH_MAX + 1));
+            assert!(refused.starts_with("is nested more than 64"), "{refused}");
+        }
     }
 
     #[test]
