@@ -363,6 +363,8 @@ mod tests {
             let named = (0..count).map(|number| (number.to_string(), json!({"pattern": "a"})));
             json!({"properties": named.collect::<Map<_, _>>()})
         };
+        // The definitions count again where they are referenced.
+        let twice = |bytes: u64| json!({"$defs": {"a": patterns(bytes)}, "$ref": "#/$defs/a"});
         for (schema, expected) in [
             (letters(title_bytes), ""),
             (letters(title_bytes + 1), "is longer than 65536 bytes"),
@@ -373,6 +375,11 @@ mod tests {
             (patterns(SCHEMA_PATTERN_BYTES_MAX), ""),
             (
                 patterns(SCHEMA_PATTERN_BYTES_MAX + 1_024),
+                "has patterns of more than 1048576 bytes",
+            ),
+            (twice(SCHEMA_PATTERN_BYTES_MAX / 2), ""),
+            (
+                twice(SCHEMA_PATTERN_BYTES_MAX / 2 + 1_024),
                 "has patterns of more than 1048576 bytes",
             ),
             (json!({"pattern": "a".repeat(PATTERN_TEXT_BYTES_MAX)}), ""),
