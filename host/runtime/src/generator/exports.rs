@@ -323,7 +323,7 @@ mod tests {
     #[test]
     fn each_broken_rule_is_named() {
         type Change = fn(&mut descriptor::Description);
-        let cases: [(Change, &str); 8] = [
+        let cases: [(Change, &str); 10] = [
             (
                 |it| it.credential_type = "tok\nen".to_owned(),
                 "it generates credentials of type \"tok\\\\nen\"",
@@ -337,7 +337,15 @@ mod tests {
                 "invalid description: plugin-version",
             ),
             (
+                |it| it.plugin_version = "1\u{200b}".to_owned(),
+                "invalid description: plugin-version",
+            ),
+            (
                 |it| it.summary = "é".repeat(SUMMARY_CHARACTERS_MAX + 1),
+                "invalid description: summary",
+            ),
+            (
+                |it| it.summary = "A\ntoken.".to_owned(),
                 "invalid description: summary",
             ),
             (
