@@ -543,5 +543,7 @@ mod tests {
             scene.breaker.state.lock().actors.contains_key(&Some(actor))
         };
         assert!(!is_known(0) && is_known(1) && is_known(ACTORS_MAX));
+        scene.response(&ACTORS_MAX.to_string());
+        assert!(is_known(1), "a call of a known actor removes no other");
     }
 }
