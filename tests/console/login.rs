@@ -238,6 +238,31 @@ async fn a_refresh_token_is_kept_if_the_browser_disconnects() {
 }
 
 #[tokio::test]
+async fn a_refresh_token_is_used_until_the_provider_replaces_it() {
+    let provider = provider(|mint, claims, number| {
+        let token = mint.token(claims);
+        let mut tokens = json!({
+            "access_token": token, "id_token": token, "token_type": "bearer", "expires_in": 10,
+        });
+        if number == 0 {
+            tokens["refresh_token"] = json!("refresh");
+        }
+        tokens
+    });
+    let provider = provider.await;
+    let server = server_with(&provider).await;
+    let mut browser = Browser::new(&server);
+    let callback = callback_with_nonce(&mut browser).await;
+    browser.page(&callback).await;
+    for _ in 0..2 {
+        browser.page("/console").await;
+    }
+    let requests = provider.requests();
+    let is_refresh = |request: &&ReceivedRequest| request.body.contains("refresh_token=refresh");
+    assert_eq!(requests.iter().filter(is_refresh).count(), 2);
+}
+
+#[tokio::test]
 async fn a_refreshed_token_of_another_user_ends_the_session() {
     let provider = provider(|mint, claims, number| {
         let mut claims = claims.clone();
