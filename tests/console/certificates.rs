@@ -197,6 +197,15 @@ async fn openssl_verifies_downloaded_files() {
         ("/web", "chain", "keywright-web-chain.pem", 3),
         ("/web", "certificate", "keywright-web-certificate.pem", 1),
         ("/web", "ca", "keywright-web-ca.pem", 1),
+        // The active version, not the transitional one.
+        (
+            "/team/root",
+            "certificate",
+            "keywright-root-certificate.pem",
+            1,
+        ),
+        ("/team/root", "ca", "keywright-root-ca.pem", 1),
+        ("/team/root", "chain", "keywright-root-chain.pem", 1),
     ] {
         let path = format!("/console/certificate/download?name={name}&part={part}");
         let response = browser.page(&path).await;
@@ -212,10 +221,11 @@ async fn openssl_verifies_downloaded_files() {
         std::fs::write(&path, &response.body).unwrap();
         files.push(path.to_str().unwrap().to_owned());
     }
-    let [trusted, chain, certificate, ca] = &files[..] else {
+    let [trusted, chain, certificate, ca, active @ ..] = &files[..] else {
         panic!("{files:?}")
     };
-    for untrusted in [chain, ca] {
+    let of_root = active.iter().map(|root| (root, ca));
+    for (trusted, untrusted) in [(trusted, chain), (trusted, ca)].into_iter().chain(of_root) {
         let command = format!("verify -CAfile {trusted} -untrusted {untrusted} {certificate}");
         Commanded::run("openssl", &command, "").expect(0);
     }
