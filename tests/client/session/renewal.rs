@@ -57,6 +57,31 @@ fn a_renewed_token_does_not_overwrite_a_changed_session() {
 }
 
 #[test]
+fn the_token_of_another_login_is_not_sent() {
+    let other = json!({
+        "login_id": 2, "server": "https://other.example", "ca_cert": [], "access_token": "other",
+    });
+    let shell = Shell::new();
+    let file = shell.file(".config/keywright/session.json");
+    let replaced = other.to_string();
+    let stub = Stub::start(move |request, before, url| {
+        // Another run logs in at another server before the token is renewed.
+        if request.head.contains("bearer expired") {
+            fs::write(&file, &replaced).unwrap();
+        }
+        provider(request, before, url).unwrap_or_else(|| api(request, "token-0"))
+    });
+    let mut kept = write_login(&shell, &stub, "expired", Some("refresh"));
+    kept["login_id"] = json!(1);
+    write_session(&shell, &kept);
+    shell.run("get /a").expect(0);
+    for request in stub.requests() {
+        request.head.assert_lacks("bearer other");
+    }
+    assert_eq!(session(&shell), Some(other));
+}
+
+#[test]
 fn concurrent_runs_use_each_refresh_token_once() {
     const RUNS: usize = 4;
     let stub = Stub::start(|request, before, url| {
