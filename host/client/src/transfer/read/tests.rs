@@ -152,6 +152,8 @@ fn invalid_entries_are_reported_and_the_others_are_read() {
 - {name: /n, type: json, value: {<<: s3cret}}
 - {name: [s3cret], type: value, value: x}
 - {name: /q, type: [s3cret], value: x}
+- {name: /r, type: json, value: !!set {s3cret: ~}}
+- {name: /s, type: user, value: {username: s3cret}}
 - {name: /o, type: value, value: ok}
 ";
     let (entries, done) = read(Format::Yaml, file);
@@ -175,6 +177,8 @@ fn invalid_entries_are_reported_and_the_others_are_read() {
         "entry 14, line 18 /n: a merge key has a value that is not a mapping",
         "entry 15, line 19 : name must be a string",
         "entry 16, line 20 /q: type must be a string",
+        "entry 17, line 21 /r: a YAML tag is not supported; remove the tag",
+        "entry 18, line 22 /s: value has no password",
     ];
     assert_eq!(reasons, expected);
     assert!(!reasons.concat().contains("s3cret"));
@@ -187,6 +191,7 @@ fn malformed_files_are_refused_without_their_content() {
         (Format::Yaml, "- a\n", NO_LIST),
         (Format::Yaml, "other: []\n", NO_LIST),
         (Format::Yaml, "credentials: s3cret\n", NO_LIST),
+        (Format::Yaml, "credentials: *s3cret\n", NO_LIST),
         (Format::Json, "{}", NO_LIST),
         (Format::Json, "[]", NO_LIST),
         (Format::Json, r#"{"credentials": "s3cret"}"#, NO_LIST),
@@ -226,11 +231,14 @@ fn malformed_files_are_refused_without_their_content() {
     for empty in ["credentials: []\n", "credentials:\n", "{credentials: ~}"] {
         assert!(values(Format::Yaml, empty).is_empty());
     }
-    let invalid = b"credentials:\n- \xff\xfe\n";
-    let done = read_entries(invalid.as_slice(), Format::Yaml, &mut |_| {
-        ControlFlow::Continue(())
-    });
-    assert!(matches!(done, Err(FileError::Unreadable(_))));
+    for invalid in [
+        &b"credentials:\n- \xff\xfe\n"[..],
+        b"credentials:\n- \xc3s3cret\n",
+        b"credentials: []\n# \xc3",
+    ] {
+        let done = read_entries(invalid, Format::Yaml, &mut |_| ControlFlow::Continue(()));
+        assert!(matches!(done, Err(FileError::Unreadable(_))));
+    }
 }
 
 #[test]
