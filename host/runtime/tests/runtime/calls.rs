@@ -6,13 +6,13 @@ use chrono::DateTime;
 use keywright_core::{
     Secret,
     credential::CredentialType,
-    ports::{Generator, PluginCallError},
+    ports::{Generator, PluginCallError, PluginFaultError},
 };
 use keywright_runtime::{RandomError, RandomSource};
 use serde_json::{Value, json};
 
 use crate::{
-    component, config, generator, hostile, load_drawing, no_parameters, parameters, plugin,
+    component, config, faulted, generator, hostile, load_drawing, no_parameters, parameters, plugin,
 };
 
 fn plain() -> Arc<dyn Generator> {
@@ -49,6 +49,27 @@ async fn randomness_only_comes_from_the_configured_source() {
             .await;
         assert_eq!(json_of(&value.unwrap())["secret"], expected);
     }
+}
+
+#[tokio::test]
+async fn a_call_fails_if_the_source_of_randomness_fails() {
+    struct Failing;
+    impl RandomSource for Failing {
+        fn fill(&self, _: &mut [u8]) -> Result<(), RandomError> {
+            Err(RandomError)
+        }
+    }
+    let mut config = config();
+    config
+        .generators
+        .insert("plain".to_owned(), plugin(component("plain"), &json!({})));
+    let runtime = load_drawing(&config, Arc::new(Failing)).unwrap();
+    let generator = runtime.generator(&CredentialType::parse("plain").unwrap());
+    let value = generator
+        .unwrap()
+        .generate(&no_parameters(), DateTime::UNIX_EPOCH, None, Vec::new())
+        .await;
+    assert_eq!(value, Err(faulted("plain", PluginFaultError::Trapped)));
 }
 
 #[tokio::test]
