@@ -27,6 +27,7 @@ async fn heads_with_ambiguous_host_or_length_are_400() {
         ("GET /health HTTP/1.1\r\n", 400),
         ("GET /health HTTP/1.1\r\nHost:\r\n", 400),
         ("GET /health HTTP/1.1\r\nHost: \t \r\n", 400),
+        ("GET /health HTTP/1.1\r\nHost: :8844\r\n", 400),
         ("GET /health HTTP/1.1\r\nHost: a b\r\n", 400),
         ("GET /health HTTP/1.1\r\nHost: user@localhost\r\n", 400),
         ("GET /health HTTP/1.1\r\nHost: a/b\r\n", 400),

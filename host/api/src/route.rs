@@ -449,6 +449,7 @@ mod tests {
             ("/a", Some(("/a", &[]))),
             ("/a/b", Some(("/a/b", &[]))),
             ("/a/x", Some(("/a/{id}", &["x"]))),
+            ("/a/{id}", Some(("/a/{id}", &["{id}"]))),
             ("/a/x/c/y", Some(("/a/{id}/c/{other}", &["x", "y"]))),
             ("/a/", None),
             ("/a/{id}/c", None),

@@ -340,6 +340,8 @@ mod tests {
             (format!("oci://h/a:{tag}t@{DIGEST}"), Some(Malformed::Tag)),
             (format!("oci://h/a:@{DIGEST}"), Some(Malformed::Tag)),
             (format!("oci://h/a:-1@{DIGEST}"), Some(Malformed::Tag)),
+            (format!("oci://h/a:1+1@{DIGEST}"), Some(Malformed::Tag)),
+            (format!("oci://my-host/v2@{DIGEST}"), None),
             ("oci://h/a:1.0".to_owned(), Some(Malformed::DigestMissing)),
             ("oci://h/a".to_owned(), Some(Malformed::DigestMissing)),
             ("oci://h/a@sha256:12".to_owned(), Some(Malformed::Digest)),
