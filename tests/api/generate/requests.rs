@@ -109,7 +109,7 @@ async fn a_value_is_accepted_for_users_only() {
 }
 
 #[tokio::test]
-async fn name_mode_type_and_parameters_are_checked_in_this_order() {
+async fn name_mode_type_parameters_and_metadata_are_checked_in_order() {
     let server = Server::reused().await;
     let mut body = json!({
         "name": "", "mode": "sometimes", "type": "secret", "parameters": {"colour": "red"},
@@ -123,6 +123,16 @@ async fn name_mode_type_and_parameters_are_checked_in_this_order() {
         let response = server.post("/api/v1/data", body.clone()).await;
         response.expect_error(400, mistake);
         body[mistake] = json!(corrected);
+    }
+    let too_long = "a".repeat(7_001);
+    for (credential_type, mistake) in [
+        ("value", "can't be generated"),
+        ("certificate", "parameters"),
+        ("password", "metadata"),
+    ] {
+        let body = json!({"name": "/a", "type": credential_type, "metadata": {"a": too_long}});
+        let response = server.post("/api/v1/data", body).await;
+        response.expect_error(400, mistake);
     }
 }
 
