@@ -12,7 +12,7 @@ use keywright_api::{
 };
 use keywright_core::ports::Clock;
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, de::Error};
 
 use super::{
     findings::Findings,
@@ -60,7 +60,16 @@ pub(crate) struct StaticKeyConfig {
     /// The file with the public key, RSA of 2048 to 8192 bits or P-256, in PEM.
     pub(crate) public_key: PathBuf,
     /// The issuer that tokens must name.
+    #[serde(deserialize_with = "not_empty")]
     pub(crate) issuer: String,
+}
+
+fn not_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    if text.is_empty() {
+        return Err(D::Error::custom("must not be empty"));
+    }
+    Ok(text)
 }
 
 /// Removes trailing slashes, because clients append paths to the URL.
