@@ -213,12 +213,12 @@ impl ChildVersions {
         }
         let [active, transitional] = [active.flatten(), transitional]
             .map(|pem| pem.map(|pem| self.certificates.without_keys(pem)));
+        let der = |pem: &String| self.certificates.first_certificate(pem);
+        let active_der = active.as_ref().and_then(der);
         Ok(Some(AuthorityCertificates {
-            active_der: active
-                .as_deref()
-                .and_then(|active| self.certificates.first_certificate(active)),
+            transitional: transitional.filter(|pem| der(pem) != active_der),
+            active_der,
             active,
-            transitional,
         }))
     }
 
@@ -302,9 +302,6 @@ impl ChildVersions {
     /// Returns the CA's certificate that is not in `ca`, or `None` if the CA has only one certificate.
     fn additional_trusted_ca(&self, ca: &str, after: &AuthorityCertificates) -> Option<String> {
         let (active, transitional) = (after.active.as_ref()?, after.transitional.as_ref()?);
-        if self.certificates.is_same_certificate(active, transitional) {
-            return None;
-        }
         let ca = self.certificates.first_certificate(ca);
         let trusted = if ca.is_some() && ca == after.active_der {
             transitional
@@ -327,6 +324,7 @@ struct AuthorityCertificates {
     active: Option<String>,
     /// The first certificate of `active`, parsed once for all certificates that the CA signed.
     active_der: Option<Vec<u8>>,
+    /// `None` if it is the active certificate.
     transitional: Option<String>,
 }
 
