@@ -78,10 +78,9 @@ impl RegenerateCredentials {
             .authorization
             .permit(caller, Operation::Write, &regenerate.name);
         let permit = permitting.await?;
-        let (mut credential_id, mut unused_draft) = (None, None);
+        let mut earlier = EarlierAttempts::default();
         for _ in 0..GENERATE_ATTEMPTS_MAX {
-            let earlier = (&mut credential_id, &mut unused_draft);
-            let attempt = self.attempt(caller, &permit, &regenerate, earlier);
+            let attempt = self.attempt(caller, &permit, &regenerate, &mut earlier);
             if let Some(written) = attempt.await? {
                 return Ok(written);
             }
@@ -90,14 +89,12 @@ impl RegenerateCredentials {
     }
 
     /// Attempts to regenerate a credential. Returns `None` if the credential, the CA or an input was changed concurrently.
-    /// `credential_id` is the credential of the earlier attempts: a credential that was recreated meanwhile is not regenerated.
-    /// `unused_draft` is used if this attempt would generate it from the same parameters.
     async fn attempt(
         &self,
         caller: &Caller,
         permit: &Permit<'_>,
         regenerate: &Regenerate,
-        (credential_id, unused_draft): (&mut Option<Uuid>, &mut Option<Draft>),
+        earlier: &mut EarlierAttempts,
     ) -> Result<Option<Written>, UseCaseError> {
         let newest = VersionSelection::Newest(1);
         let newest = self
@@ -106,7 +103,8 @@ impl RegenerateCredentials {
             .versions_of(CredentialKey::Name(&regenerate.name), newest)
             .await?;
         let newest = newest.into_iter().next().ok_or(UseCaseError::NotFound)?;
-        if *credential_id.get_or_insert(newest.credential_id) != newest.credential_id {
+        let credential_id = earlier.credential_id.get_or_insert(newest.credential_id);
+        if *credential_id != newest.credential_id {
             return Err(UseCaseError::NotFound);
         }
         let credential_type = &newest.credential_type;
@@ -129,7 +127,7 @@ impl RegenerateCredentials {
         let issuer = issuer_permit.as_ref().zip(current);
         let parent = TransitionalParent::MayNotSign;
         let usable = |draft: &Draft| draft.is_of(&base, &effective.parameters, generator);
-        let mut draft = match unused_draft.take().filter(usable) {
+        let mut draft = match earlier.unused_draft.take().filter(usable) {
             Some(draft) => draft,
             None => {
                 self.draft(caller, &base, &effective, generator, issuer, parent)
@@ -146,7 +144,7 @@ impl RegenerateCredentials {
                 Ok(Some(written_response(version, &effective)))
             }
             Err(unused) => {
-                *unused_draft = unused;
+                earlier.unused_draft = unused;
                 Ok(None)
             }
         }
@@ -340,6 +338,15 @@ impl RegenerateCredentials {
         };
         Ok((permit, current))
     }
+}
+
+/// The results of the earlier attempts of a request to regenerate a credential.
+#[derive(Default)]
+struct EarlierAttempts {
+    /// The credential: one that was recreated in the meantime is not regenerated.
+    credential_id: Option<Uuid>,
+    /// A draft that was not written. An attempt uses it if it would generate it from the same parameters.
+    unused_draft: Option<Draft>,
 }
 
 impl Draft {
