@@ -15,7 +15,7 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use crate::ports::{
-    AuditTrailError, Clock, DeletableVersion, ExceedingCredential, Identifiers, NotDeleted,
+    AuditTrailError, DeletableVersion, ExceedingCredential, Identifiers, NotDeleted,
     RepositoryError, RetentionDeletion, RetentionRepository, RetentionTrail,
 };
 
@@ -34,8 +34,6 @@ pub struct Retention {
     pub repository: Arc<dyn RetentionRepository>,
     /// The audit trail of deletions. `None` disables it.
     pub trail: Option<Arc<dyn RetentionTrail>>,
-    /// The clock that determines the age of versions.
-    pub clock: Arc<dyn Clock>,
     /// Generates the ids of runs.
     pub identifiers: Arc<dyn Identifiers>,
 }
@@ -69,12 +67,12 @@ pub enum RetentionError {
 }
 
 impl Retention {
-    /// Starts a run. If the clock is not trusted, age limits don't apply.
-    pub fn begin(&self, is_clock_trusted: bool) -> RetentionRun {
+    /// Starts a run that determines the age of versions at `now`, a trusted reading of the clock. With `None`, age limits don't apply.
+    pub fn begin(&self, now: Option<DateTime<Utc>>) -> RetentionRun {
         let segments: VecDeque<PolicySegment> = self.policies.segments().iter().cloned().collect();
         RetentionRun {
             id: self.identifiers.fresh(),
-            now: is_clock_trusted.then(|| self.clock.now()),
+            now,
             rest: segments.front().map(|segment| segment.names.clone()),
             segments,
             exceeding: VecDeque::new(),
@@ -344,12 +342,6 @@ mod tests {
 
     struct Fixed;
 
-    impl Clock for Fixed {
-        fn now(&self) -> DateTime<Utc> {
-            DateTime::UNIX_EPOCH
-        }
-    }
-
     impl Identifiers for Fixed {
         fn fresh(&self) -> Uuid {
             Uuid::nil()
@@ -365,14 +357,13 @@ mod tests {
             policies: RetentionPolicies::new(policies.collect()).unwrap(),
             repository: Arc::<World>::clone(world),
             trail: Some(Arc::<World>::clone(world)),
-            clock: Arc::new(Fixed),
             identifiers: Arc::new(Fixed),
         }
     }
 
     /// Completes a run and returns the number of versions that it deleted.
     async fn run(retention: &Retention) -> Result<u64, RetentionError> {
-        let mut run = retention.begin(true);
+        let mut run = retention.begin(Some(DateTime::UNIX_EPOCH));
         while retention.proceed(&mut run).await? {}
         Ok(run.versions_deleted())
     }
@@ -450,11 +441,8 @@ mod tests {
     }
 
     #[test]
-    fn a_run_with_an_untrusted_clock_ignores_age_limits() {
+    fn without_a_trusted_clock_no_age_limit_applies() {
         let limits = RetentionLimits::new(None, std::num::NonZeroU32::new(1)).unwrap();
         assert_eq!(limits.at(None).created_before, None);
-        let world = Arc::new(World::default());
-        let retention = retention(&world, &["/*"]);
-        assert_eq!(retention.begin(false).now, None);
     }
 }

@@ -12,7 +12,7 @@ use keywright_api::{ReadOnlyMode, audit::AuditTrail};
 use keywright_core::{
     UseCaseError,
     credential::Credentials,
-    ports::{Lease, Leases, RepositoryError, RetentionClock, RetentionTrail},
+    ports::{Clock, Lease, Leases, RepositoryError, RetentionClock, RetentionTrail},
     retention::{ClockWatch, Retention, RetentionError},
 };
 use keywright_storage::Database;
@@ -32,6 +32,7 @@ use crate::{
 pub(crate) struct RetentionWork {
     retention: Retention,
     leases: Arc<dyn Leases>,
+    clock: Arc<dyn Clock>,
     clock_check: ClockCheck,
     interval: Duration,
     read_only: ReadOnlyMode,
@@ -69,10 +70,10 @@ pub(crate) fn retention(
             policies,
             repository: Arc::new(database.clone()),
             trail: audit.map(|audit| Arc::clone(audit) as Arc<dyn RetentionTrail>),
-            clock: Arc::clone(&credentials.store.clock),
             identifiers: Arc::clone(&credentials.store.identifiers),
         },
         leases: Arc::new(database.clone()),
+        clock: Arc::clone(&credentials.store.clock),
         clock_check: ClockCheck::new(Arc::new(database.clone())),
         interval,
         read_only: read_only.clone(),
@@ -88,7 +89,7 @@ impl RetentionWork {
             holder: self.retention.identifiers.fresh(),
             time_max: PAUSE_TIME_MAX,
         };
-        let now = self.retention.clock.now();
+        let now = self.clock.now();
         // The lease is short during the run. If this server is killed, another server soon starts a run.
         if !self
             .leases
@@ -98,38 +99,38 @@ impl RetentionWork {
             return Ok(false);
         }
         let ended = match self.check_clock().await {
-            Ok(is_trusted) => self.run_to_end(is_trusted, stop).await,
+            Ok(now) => self.run_to_end(now, stop).await,
             Err(failure) => Err(failure),
         };
         let outcome = match &ended {
             Ok(outcome) => *outcome,
             Err(_) => RetentionOutcome::Failed,
         };
-        retention_run(outcome, self.retention.clock.now());
+        retention_run(outcome, self.clock.now());
         if matches!(ended, Ok(RetentionOutcome::Completed)) {
-            let next = self.retention.clock.now() + delta(self.interval);
+            let next = self.clock.now() + delta(self.interval);
             return self.leases.renew(&lease, next).await;
         }
         self.leases.release(&lease).await?;
         ended.map(|_| false)
     }
 
-    /// Checks the clock and returns whether it is trusted. Skips the check and returns `false` if no policy has an age
+    /// Checks the clock and returns its reading if it is trusted. Skips the check and returns `None` if no policy has an age
     /// limit.
-    async fn check_clock(&mut self) -> Result<bool, RepositoryError> {
+    async fn check_clock(&mut self) -> Result<Option<DateTime<Utc>>, RepositoryError> {
         if !self.retention.policies.has_age_limits() {
-            return Ok(false);
+            return Ok(None);
         }
-        self.clock_check.check(self.retention.clock.now()).await
+        self.clock_check.check(self.clock.now()).await
     }
 
     /// Applies the policies step by step until the run completes, fails or is stopped.
     async fn run_to_end(
         &self,
-        is_clock_trusted: bool,
+        now: Option<DateTime<Utc>>,
         stop: &CancellationToken,
     ) -> Result<RetentionOutcome, RepositoryError> {
-        let mut run = self.retention.begin(is_clock_trusted);
+        let mut run = self.retention.begin(now);
         let begun_at = Instant::now();
         let outcome = loop {
             if self.read_only.is_on() {
@@ -211,7 +212,11 @@ impl ClockCheck {
         }
     }
 
-    async fn check(&mut self, now: DateTime<Utc>) -> Result<bool, RepositoryError> {
+    /// Returns `now` if the clock is trusted. Use this reading for the run: a later one may follow a jump.
+    async fn check(
+        &mut self,
+        now: DateTime<Utc>,
+    ) -> Result<Option<DateTime<Utc>>, RepositoryError> {
         let uptime = delta(self.began_at.elapsed());
         let record = self.watch.evaluate(now, uptime, self.record.read().await?);
         self.record.write(record).await?;
@@ -230,7 +235,7 @@ impl ClockCheck {
             }
         }
         self.was_trusted = is_trusted;
-        Ok(is_trusted)
+        Ok(is_trusted.then_some(now))
     }
 }
 
