@@ -8,7 +8,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, Datelike, Utc};
 use keywright_core::ports::{Clock, Identifiers};
 use keywright_runtime::Compiler;
 use rustix::process::{
@@ -45,6 +45,16 @@ pub(crate) fn on_threads<T>(
 
 pub(crate) fn clock() -> Arc<dyn Clock> {
     Arc::new(SystemClock)
+}
+
+/// Refuses a time outside the years of HTTP dates, at which the HTTP library would panic.
+pub(crate) fn require_http_date(now: DateTime<Utc>) -> Result<(), StartupError> {
+    match now.year() {
+        1970..=9999 => Ok(()),
+        _ => Err(StartupError::new(
+            "the server's clock must be between the years 1970 and 9999; set the clock of its machine",
+        )),
+    }
 }
 
 /// Returns the system time. `Utc::now` would panic if it is before 1970.
@@ -222,6 +232,16 @@ const PAUSE_MIN: Duration = Duration::from_millis(10);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_clock_outside_the_years_of_http_dates_is_refused() {
+        let at = |seconds| DateTime::from_timestamp(seconds, 0).unwrap();
+        let end_of_9999 = 253_402_300_799;
+        assert!(require_http_date(at(0)).is_ok());
+        assert!(require_http_date(at(end_of_9999)).is_ok());
+        assert!(require_http_date(at(-1)).is_err());
+        assert!(require_http_date(at(end_of_9999 + 1)).is_err());
+    }
 
     #[test]
     fn clients_need_one_file_and_database_connections_need_three() {

@@ -17,7 +17,7 @@ use crate::{
     development,
     listener::{self, BoundAddresses},
     management::ManagementListener,
-    process::on_threads,
+    process::{now, on_threads, require_http_date},
     started::{StartupContext, StartupError},
     telemetry,
 };
@@ -34,6 +34,7 @@ pub(crate) use self::{
 pub(crate) fn serve(file: &Path) -> Result<ExitCode, StartupError> {
     let config = &Config::load(file)?;
     let _log = telemetry::start_buffered(&config.log)?;
+    require_http_date(now())?;
     on_threads(async {
         tracing::info!(keywright.version = env!("CARGO_PKG_VERSION"), "starting");
         // All TLS of this process must use the same provider; a second installation changes nothing.
