@@ -123,10 +123,11 @@ impl DatabaseOpenError {
         let failed = failed.and_then(|failed| failed.0.as_database_error());
         let source =
             match failed.filter(|failed| postgres_code(*failed) == Some(POSTGRES_PRIVILEGE)) {
-                Some(failed) => {
+                // The same code reports a policy that hides rows.
+                Some(failed) if !failed.message().contains("row-level security") => {
                     format!("{}; grant the role CREATE on the schema", failed.message()).into()
                 }
-                None => source,
+                _ => source,
             };
         Self::SchemaNotMigrated { database, source }
     }

@@ -12,8 +12,8 @@ use sqlx::{
 
 use crate::{
     connections::{
-        Connections, PostgresConnections, PostgresTarget, ServerHealth, Writer, milliseconds,
-        require_triggers, within,
+        self, Connections, PostgresConnections, PostgresTarget, ServerHealth, Writer, milliseconds,
+        within,
     },
     error::{DatabaseOpenError, SqlxError},
     migrations::{
@@ -320,12 +320,7 @@ async fn connect(
     options: &PgConnectOptions,
     wait_max: Duration,
 ) -> Result<PgConnection, DatabaseOpenError> {
-    let connecting = async {
-        let mut connection = options.connect().await?;
-        require_triggers(&mut connection).await?;
-        Ok(connection)
-    };
-    let connected = within(wait_max, connecting).await;
+    let connected = within(wait_max, connections::connect(options, wait_max)).await;
     connected.map_err(|source| not_reached(database, source))
 }
 

@@ -68,28 +68,46 @@ async fn a_migration_reports_the_lock_of_an_idle_session() {
 }
 
 #[tokio::test]
-async fn a_migration_outlasts_the_time_limits_of_the_database() {
+async fn sessions_outlast_the_time_limits_of_the_database() {
     let Some(server) = keywright_test_postgres::shared() else {
         return;
     };
     let url = server.new_database();
-    let limits = "do $$ begin
-        execute format('alter database %I set statement_timeout = 500', current_database());
-        execute format('alter database %I set lock_timeout = 500', current_database());
+    let mut other = PgConnection::connect(&url).await.unwrap();
+    let lock = "begin; select pg_advisory_xact_lock(4920571836402817)";
+    other.execute(lock).await.unwrap();
+    // Only PostgreSQL 17 and later have a transaction_timeout.
+    let limits = "do $$ declare limited text; begin
+        for limited in select name from pg_settings where name in
+            ('statement_timeout', 'lock_timeout', 'idle_session_timeout', 'transaction_timeout')
+        loop
+            execute format('alter database %I set %I = 500', current_database(), limited);
+        end loop;
     end $$";
     server.run_at(&url, limits);
-    let mut other = PgConnection::connect(&url).await.unwrap();
-    other
-        .execute("begin; select pg_advisory_xact_lock(4920571836402817)")
-        .await
-        .unwrap();
     let unlocking = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         other.execute("rollback").await
     };
     let (opened, unlocked) = tokio::join!(open(postgres_options(&url)), unlocking);
     unlocked.unwrap();
-    opened.unwrap();
+    let opened = opened.unwrap();
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    opened.encryption_keys().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_policy_that_hides_rows_fails_reads() {
+    let fixture = Fixture::new().await;
+    let role =
+        "create role restricted login; grant select on all tables in schema public to restricted";
+    fixture.change(role).await;
+    let url = url(&fixture).replace("user=keywright", "user=restricted");
+    let restricted = open(postgres_options(&url)).await.unwrap();
+    restricted.encryption_keys().await.unwrap();
+    let policy = "alter table encryption_key enable row level security";
+    fixture.change(policy).await;
+    restricted.encryption_keys().await.unwrap_err();
 }
 
 #[tokio::test]

@@ -13,9 +13,7 @@ mod writer;
 
 pub use pool::PoolOccupancy;
 pub(crate) use pool::{ActorSlots, Engine, Queued, ServerHealth, WaitCounter};
-pub(crate) use postgres::{
-    PostgresConnections, PostgresTarget, milliseconds, require_triggers, within,
-};
+pub(crate) use postgres::{PostgresConnections, PostgresTarget, connect, milliseconds, within};
 pub(crate) use readers::{Connections, SqliteReaders};
 pub(crate) use sqlite::{SqliteConnection, SqliteSettings};
 pub(crate) use sqlite_file::{FileWatch, SqliteFile};

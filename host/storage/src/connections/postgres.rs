@@ -418,14 +418,21 @@ impl PostgresConnection {
     }
 }
 
-/// Connects to a server. With `statement_timeout`, the server also cancels a statement that this program has given up, and with
-/// `client_connection_check_interval` a statement whose connection was closed. Otherwise the statement would keep running
-/// alongside the statements of a new connection. `enable_seqscan` is off because a sequential scan in a serializable transaction
-/// conflicts with every write to the table; PostgreSQL would choose one for a small table, or for an index with a long pending
-/// list. `jit` is off because compiling these plans takes longer than running them. `quote_all_identifiers` is off because it
-/// changes the definitions that `keywright check` compares. A pooler may pass the session with these settings to another client of
-/// the database, so all pools have the same settings.
-async fn connect(
+/// Connects to a server, with these settings:
+///
+/// - With `statement_timeout`, the server also cancels a statement that this program has given up, and with
+///   `client_connection_check_interval` a statement whose connection was closed. Otherwise the statement would keep running
+///   alongside the statements of a new connection.
+/// - `enable_seqscan` is off because a sequential scan in a serializable transaction conflicts with every write to the table;
+///   PostgreSQL would choose one for a small table, or for an index with a long pending list.
+/// - `jit` is off because compiling these plans takes longer than running them.
+/// - `quote_all_identifiers` is off because it changes the definitions that `keywright check` compares.
+/// - `row_security` is off so that a statement fails if a policy would hide rows: otherwise, stored credentials would appear absent.
+/// - `idle_session_timeout` and `transaction_timeout` are off because defaults of the role or the database could close pooled
+///   connections and end migrations.
+///
+/// A pooler may pass the session with these settings to another client of the database, so all pools have the same settings.
+pub(crate) async fn connect(
     options: &PgConnectOptions,
     wait_max: Duration,
 ) -> Result<PgConnection, sqlx::Error> {
@@ -438,6 +445,10 @@ async fn connect(
         "set enable_seqscan = off".to_owned(),
         "set jit = off".to_owned(),
         "set quote_all_identifiers = off".to_owned(),
+        "set row_security = off".to_owned(),
+        // Older versions have none or one of the two.
+        "select set_config(name, '0', false) from pg_settings where name in ('idle_session_timeout', 'transaction_timeout')"
+            .to_owned(),
     ] {
         match set(&mut connection, setting.clone()).await {
             Err(error @ sqlx::Error::Database(_)) => tracing::debug!(
@@ -454,7 +465,7 @@ async fn connect(
 
 /// Refuses a session in which neither triggers nor foreign keys are active, by a default of the role or the database: writes would
 /// leave the index of names incomplete. The server can't change the setting, which needs a privilege.
-pub(crate) async fn require_triggers(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+async fn require_triggers(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     match sqlx::raw_sql(TRIGGERS_ARE_OFF).fetch_one(connection).await {
         // The database does not support the setting.
         Err(sqlx::Error::Database(_)) => Ok(()),
