@@ -1,14 +1,22 @@
-//! Events, and their formats in the trail.
+//! The contents of audit events, and their formats in the trail.
 
 use std::{
+    borrow::Cow,
     io::Write,
+    iter,
     net::{IpAddr, SocketAddr},
 };
 
+use axum::http::{Method, Uri};
+use chrono::{DateTime, Utc};
+use keywright_core::{
+    authorization::{AccessedResource, Account, Authentication, Caller},
+    permission::{Actor, Operation, Operations},
+};
 use keywright_json::is_control_or_invisible;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 /// The format of the audit trail's lines.
@@ -20,6 +28,140 @@ pub enum AuditFormat {
     /// One JSON object per line.
     #[default]
     Json,
+}
+
+/// The properties of a request before it is handled.
+pub(super) struct RequestFacts {
+    pub(super) time: DateTime<Utc>,
+    pub(super) request_id: Option<Uuid>,
+    pub(super) method: Method,
+    /// The path and query, truncated to their limit.
+    pub(super) request: String,
+    pub(super) source: Option<IpAddr>,
+    pub(super) peer: Option<SocketAddr>,
+    pub(super) action: &'static str,
+}
+
+/// Returns the lines for a completed request, and their number: one per accessed resource, or one for the request itself.
+pub(super) fn lines(
+    facts: &RequestFacts,
+    caller: &Caller,
+    status: u16,
+    destination: &str,
+    format: AuditFormat,
+) -> (Vec<u8>, u64) {
+    let Account { action, details } = caller.trail().account();
+    let (authentication, subject) = match caller.authentication() {
+        Authentication::ClientCertificate { subject } => ("mutual_tls", subject),
+        Authentication::Token { subject } => ("uaa", subject),
+    };
+    let details = details.map(bounded);
+    let subject = truncated(subject, TEXT_BYTES_MAX);
+    let method = truncated(facts.method.as_str(), METHOD_BYTES_MAX);
+    let mut lines = Vec::with_capacity(LINE_BYTES);
+    let mut push = |accessed: Option<&AccessedResource>, address_bytes_max: usize| {
+        let name = accessed
+            .map(|accessed| truncated(&accessed.name, TEXT_BYTES_MAX))
+            .filter(|name| !name.is_empty());
+        let request = truncated(&facts.request, address_bytes_max);
+        let of_resource = details_of(accessed);
+        let event = Event {
+            time: facts.time.timestamp_millis(),
+            request_id: facts.request_id,
+            actor: caller.actor().as_str(),
+            subject: &subject,
+            authentication,
+            method: Some(&method),
+            request: Some(&request),
+            status,
+            source: facts.source,
+            peer: facts.peer,
+            destination,
+            action: action.unwrap_or(facts.action),
+            operation: accessed.map(|accessed| accessed.operation.as_str()),
+            resource_name: name.as_deref(),
+            resource_id: accessed.and_then(|accessed| accessed.resource_id),
+            version_id: accessed.and_then(|accessed| accessed.version_id),
+            request_details: of_resource.as_ref().or(details.as_ref()),
+        };
+        push_line(&mut lines, &event, format);
+    };
+    let accessed = caller.trail().accessed();
+    if accessed.is_empty() {
+        push(None, ADDRESS_BYTES_MAX);
+    }
+    let address_bytes_max = iter::once(ADDRESS_BYTES_MAX).chain(iter::repeat(REPEATED_BYTES_MAX));
+    for (resource, address_bytes_max) in accessed.iter().zip(address_bytes_max) {
+        push(Some(resource), address_bytes_max);
+    }
+    let count = accessed.len().max(1);
+    (lines, u64::try_from(count).unwrap_or(u64::MAX))
+}
+
+/// Returns the details of one resource: the actor and operations of a permission, or that the response contained the value of
+/// a version. Each resource has its own event, so details are never truncated: an actor has at most 255 characters, and there
+/// are five operations.
+fn details_of(accessed: Option<&AccessedResource>) -> Option<Value> {
+    let accessed = accessed?;
+    if accessed.is_value_disclosed {
+        return Some(json!({"existing_value_disclosed": true}));
+    }
+    let granted_to = accessed.granted.as_ref()?;
+    Some(granted(&granted_to.actor, granted_to.operations))
+}
+
+/// Returns the details of a permission; operations are omitted if unknown.
+pub(crate) fn granted(actor: &Actor, operations: Option<Operations>) -> Value {
+    let actor = actor.as_str();
+    let Some(operations) = operations else {
+        return json!({"actor": actor});
+    };
+    let operations: Vec<_> = operations.iter().map(Operation::as_str).collect();
+    json!({"actor": actor, "operations": operations})
+}
+
+fn bounded(details: Value) -> Value {
+    if details.to_string().len() <= DETAILS_BYTES_MAX {
+        details
+    } else {
+        json!({"omitted": format!("longer than {DETAILS_BYTES_MAX} bytes")})
+    }
+}
+
+/// Returns the path and query, truncated to their limit. Only known query parameters are included: others could be a token or
+/// a value sent by mistake, which must not be stored for years.
+pub(super) fn logged_target(uri: &Uri) -> String {
+    let mut text = uri.path().to_owned();
+    for (index, pair) in uri.query().into_iter().flat_map(pairs).enumerate() {
+        text.push(if index == 0 { '?' } else { '&' });
+        text.push_str(if is_known(pair) { pair } else { OMITTED });
+        if text.len() > REQUEST_BYTES_MAX {
+            break;
+        }
+    }
+    match truncated(&text, REQUEST_BYTES_MAX) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(truncated) => truncated,
+    }
+}
+
+fn pairs(query: &str) -> impl Iterator<Item = &str> {
+    query.split('&').filter(|pair| !pair.is_empty())
+}
+
+fn is_known(pair: &str) -> bool {
+    form_urlencoded::parse(pair.as_bytes())
+        .next()
+        .is_some_and(|(name, _)| PARAMETERS.contains(&name.as_ref()))
+}
+
+/// Truncates a text to a limit in bytes. A truncated text ends with an ellipsis, which does not count towards the limit.
+fn truncated(text: &str, bytes_max: usize) -> Cow<'_, str> {
+    if text.len() <= bytes_max {
+        return Cow::Borrowed(text);
+    }
+    let end = text.floor_char_boundary(bytes_max);
+    Cow::Owned(format!("{}…", text.get(..end).unwrap_or_default()))
 }
 
 /// An access to one resource by a request or by the server itself, or a request that accessed no resource. In JSON, every
@@ -213,6 +355,49 @@ fn push_value(line: &mut String, value: &str) {
     }
 }
 
+/// The known query parameters. None of them contains a credential's value.
+const PARAMETERS: [&str; 14] = [
+    "actor",
+    "all_types",
+    "credential_name",
+    "current",
+    "derived_from",
+    "effective",
+    "expires-within-days",
+    "generated_by",
+    "name",
+    "name-like",
+    "operation",
+    "path",
+    "provenance",
+    "versions",
+];
+
+/// The placeholder for an unknown parameter.
+const OMITTED: &str = "not-shown";
+
+/// Maximum length of a path, and of a path with its query, in bytes: a name of 255 characters fits in any encoding.
+const REQUEST_BYTES_MAX: usize = 2_048;
+
+/// Maximum length of a path and query, including the ellipsis, in bytes.
+const ADDRESS_BYTES_MAX: usize = REQUEST_BYTES_MAX + "…".len();
+
+/// Maximum length of a path, and of a path with its query, in all events of a request except the first, in bytes: a request may
+/// access thousands of resources.
+const REPEATED_BYTES_MAX: usize = 256;
+
+/// Maximum length of a method, in bytes.
+const METHOD_BYTES_MAX: usize = 32;
+
+/// Maximum length of a name or subject, in bytes.
+const TEXT_BYTES_MAX: usize = 1_024;
+
+/// Maximum size of details, in bytes of JSON.
+const DETAILS_BYTES_MAX: usize = 4_096;
+
+/// The typical maximum size of a line, in bytes.
+const LINE_BYTES: usize = 768;
+
 /// The only control character of ASCII that JSON strings may contain.
 const DELETE: u8 = 0x7f;
 
@@ -223,9 +408,8 @@ const SEVERITY: &str = "0";
 mod tests {
     use std::sync::LazyLock;
 
-    use serde_json::json;
-
     use super::*;
+    use crate::router::routes;
 
     static DETAILS: LazyLock<Value> = LazyLock::new(|| json!({"a": "b=c"}));
 
@@ -297,6 +481,69 @@ mod tests {
             "flexString",
         ] {
             assert!(!line.contains(key), "{key}: {line}");
+        }
+    }
+
+    fn facts() -> RequestFacts {
+        RequestFacts {
+            time: DateTime::UNIX_EPOCH,
+            request_id: None,
+            method: Method::GET,
+            request: "/api/v1/data".to_owned(),
+            source: None,
+            peer: None,
+            action: "GET",
+        }
+    }
+
+    #[test]
+    fn texts_beyond_the_limit_are_truncated_between_characters() {
+        for (text, bytes_max, expected) in [
+            ("abcd", 4, "abcd"),
+            ("abcde", 4, "abcd…"),
+            ("aää", 5, "aää"),
+            ("aäää", 4, "aä…"),
+        ] {
+            assert_eq!(truncated(text, bytes_max), expected);
+        }
+    }
+
+    #[test]
+    fn details_beyond_their_limit_are_omitted() {
+        let text = |length: usize| json!("x".repeat(length));
+        let fitting = text(DETAILS_BYTES_MAX - 2);
+        assert_eq!(bounded(fitting.clone()), fitting);
+        assert!(bounded(text(DETAILS_BYTES_MAX - 1)).is_object());
+    }
+
+    #[test]
+    fn a_request_without_resources_has_one_line_with_details() {
+        let subject = "s".repeat(TEXT_BYTES_MAX + 1);
+        let caller = Caller::new(
+            Actor::client("app").unwrap(),
+            Authentication::Token { subject },
+        );
+        caller.trail().set_action("FIND");
+        caller.trail().set_details(json!({"path": "/a"}));
+        let (text, count) = lines(&facts(), &caller, 200, "here", AuditFormat::Json);
+        let event: Value = serde_json::from_slice(&text).unwrap();
+        assert_eq!(count, 1);
+        assert_eq!(event["action"], "FIND");
+        assert_eq!(event["request_details"], json!({"path": "/a"}));
+        assert_eq!(event["resource_name"], Value::Null);
+        assert_eq!(
+            event["subject"].as_str().unwrap().len(),
+            TEXT_BYTES_MAX + "…".len()
+        );
+    }
+
+    #[test]
+    fn every_documented_query_parameter_is_audited() {
+        for parameter in routes()
+            .iter()
+            .flat_map(|route| &route.description.parameters)
+        {
+            assert!(PARAMETERS.contains(&parameter.name), "{}", parameter.name);
         }
     }
 }

@@ -8,47 +8,41 @@
 //! The events are written before the response is sent, except for requests that are not admitted, because they access nothing. If
 //! the events can't be written, the response is withheld. Until the sink works again, and while too many events are unwritten,
 //! requests are refused before they access anything. With [`OnAuditFailure::Continue`], requests proceed instead. A request that
-//! is cancelled because its client has disconnected is also audited.
+//! is cancelled because its client has disconnected is also audited. For the queue of events, see `writer.rs`.
 //!
 //! Changes that the server itself makes to credentials are also audited: see `retention.rs`.
 //!
 //! To add a format, add a variant of [`AuditFormat`] and its encoder in `event.rs`. To add a sink, implement [`AuditSink`] in
 //! the server.
 
-mod by_actor;
 mod event;
 mod retention;
-mod trail;
 mod writer;
 
 use std::{
-    borrow::Cow,
-    iter,
-    net::{IpAddr, SocketAddr},
-    sync::Arc,
+    io,
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
 use axum::{
     extract::Request,
-    http::{Method, StatusCode, Uri},
+    http::StatusCode,
     response::{IntoResponse, Response},
 };
-use chrono::{DateTime, Utc};
-use keywright_core::{
-    authorization::{AccessedResource, Account, Authentication, Caller},
-    permission::{Actor, Operation, Operations},
-};
-use serde_json::{Value, json};
-use uuid::Uuid;
+use keywright_core::{authorization::Caller, ports::Clock};
+use parking_lot::Mutex;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::{runtime::Handle, sync::oneshot, task::yield_now, time::timeout};
 
 pub use event::AuditFormat;
-pub use trail::{AuditSettings, AuditTrail, OnAuditFailure};
+pub(crate) use event::granted;
 pub use writer::{AppendError, AuditSink};
 
 use crate::{request::OriginalTarget, response::ApiError, route::RequestContext};
-use by_actor::UnwrittenError;
-use event::{Event, push_line};
+use event::{RequestFacts, lines, logged_target};
+use writer::{Outcome, Queue, Shared, UnwrittenError, start_thread};
 
 /// The second actions of endpoints with two actions. The route declares the first.
 pub(crate) mod actions {
@@ -158,7 +152,7 @@ impl Pending {
         self.is_open = false;
         let continues = self.trail.settings.on_failure == OnAuditFailure::Continue;
         let (lines, count) = self.lines(status.as_u16());
-        let outcome = if continues && self.trail.is_failing() {
+        let outcome = if continues && self.trail.shared.is_failing() {
             // Waiting for a failing sink would delay each request by the maximum write time.
             self.trail.write_later(self.actor(), &lines, count);
             Err(UnwrittenError)
@@ -180,7 +174,14 @@ impl Pending {
     }
 
     fn lines(&self, status: u16) -> (Vec<u8>, u64) {
-        lines(&self.facts, &self.caller, status, &self.trail.settings)
+        let settings = &self.trail.settings;
+        lines(
+            &self.facts,
+            &self.caller,
+            status,
+            &settings.host,
+            settings.format,
+        )
     }
 }
 
@@ -195,181 +196,251 @@ impl Drop for Pending {
     }
 }
 
-/// The properties of a request before it is handled.
-struct RequestFacts {
-    time: DateTime<Utc>,
-    request_id: Option<Uuid>,
-    method: Method,
-    /// The path and query, truncated to their limit.
-    request: String,
-    source: Option<IpAddr>,
-    peer: Option<SocketAddr>,
-    action: &'static str,
+/// The settings of the audit trail.
+#[derive(Clone, Debug)]
+pub struct AuditSettings {
+    /// The format of each event.
+    pub format: AuditFormat,
+    /// The policy for requests whose events can't be written.
+    pub on_failure: OnAuditFailure,
+    /// The name of this host, included in each event.
+    pub host: String,
+    /// Maximum time that a request waits for its events to be written; after that, they count as not written.
+    pub write_time_max: Duration,
+    /// Size of the queue, in bytes, at which requests are refused before they access anything. With
+    /// [`OnAuditFailure::Continue`], further events are lost, and counted.
+    pub unwritten_bytes_max: usize,
 }
 
-/// Returns the lines for a completed request, and their number: one per accessed resource, or one for the request itself.
-fn lines(
-    facts: &RequestFacts,
-    caller: &Caller,
-    status: u16,
-    settings: &AuditSettings,
-) -> (Vec<u8>, u64) {
-    let Account { action, details } = caller.trail().account();
-    let (authentication, subject) = match caller.authentication() {
-        Authentication::ClientCertificate { subject } => ("mutual_tls", subject),
-        Authentication::Token { subject } => ("uaa", subject),
-    };
-    let details = details.map(bounded);
-    let subject = truncated(subject, TEXT_BYTES_MAX);
-    let method = truncated(facts.method.as_str(), METHOD_BYTES_MAX);
-    let mut lines = Vec::with_capacity(LINE_BYTES);
-    let mut push = |accessed: Option<&AccessedResource>, address_bytes_max: usize| {
-        let name = accessed
-            .map(|accessed| truncated(&accessed.name, TEXT_BYTES_MAX))
-            .filter(|name| !name.is_empty());
-        let request = truncated(&facts.request, address_bytes_max);
-        let of_resource = details_of(accessed);
-        let event = Event {
-            time: facts.time.timestamp_millis(),
-            request_id: facts.request_id,
-            actor: caller.actor().as_str(),
-            subject: &subject,
-            authentication,
-            method: Some(&method),
-            request: Some(&request),
-            status,
-            source: facts.source,
-            peer: facts.peer,
-            destination: &settings.host,
-            action: action.unwrap_or(facts.action),
-            operation: accessed.map(|accessed| accessed.operation.as_str()),
-            resource_name: name.as_deref(),
-            resource_id: accessed.and_then(|accessed| accessed.resource_id),
-            version_id: accessed.and_then(|accessed| accessed.version_id),
-            request_details: of_resource.as_ref().or(details.as_ref()),
-        };
-        push_line(&mut lines, &event, settings.format);
-    };
-    let accessed = caller.trail().accessed();
-    if accessed.is_empty() {
-        push(None, ADDRESS_BYTES_MAX);
+impl AuditSettings {
+    /// The default of `write_time_max`.
+    pub const WRITE_TIME_MAX: Duration = Duration::from_secs(10);
+
+    /// The default of `unwritten_bytes_max`.
+    pub const UNWRITTEN_BYTES_MAX: usize = 64 * 1024 * 1024;
+}
+
+/// How requests whose events can't be written are handled.
+// If the sink is already failing, `Refuse` rejects requests before they access anything. With `Continue`, the events are written
+// once the sink works again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OnAuditFailure {
+    /// They are processed, and the failure is logged.
+    Continue,
+    /// They are rejected until events can be written again.
+    #[default]
+    Refuse,
+}
+
+/// The audit trail. Call [`AuditTrail::close`] before the process exits.
+pub struct AuditTrail {
+    settings: AuditSettings,
+    clock: Arc<dyn Clock>,
+    shared: Arc<Shared>,
+    /// Completes when the trail's thread ends.
+    ended: Mutex<Option<oneshot::Receiver<()>>>,
+}
+
+impl AuditTrail {
+    /// Starts the trail and its thread.
+    pub fn start(
+        settings: AuditSettings,
+        sink: Box<dyn AuditSink>,
+        clock: Arc<dyn Clock>,
+    ) -> io::Result<Self> {
+        // An append blocks its thread. Requests append only if another thread can serve other requests in the meantime.
+        let runtime = Handle::try_current()
+            .ok()
+            .filter(|runtime| sink.is_prompt() && runtime.metrics().num_workers() > 1);
+        let shared = Arc::new(Shared::new(sink, runtime));
+        let ended = start_thread(&shared, settings.write_time_max)?;
+        Ok(Self {
+            settings,
+            clock,
+            shared,
+            ended: Mutex::new(Some(ended)),
+        })
     }
-    let address_bytes_max = iter::once(ADDRESS_BYTES_MAX).chain(iter::repeat(REPEATED_BYTES_MAX));
-    for (resource, address_bytes_max) in accessed.iter().zip(address_bytes_max) {
-        push(Some(resource), address_bytes_max);
+
+    /// Reopens the sink's file, for example after it was moved.
+    pub fn reopen(&self) {
+        self.shared.queue.lock().must_reopen = true;
+        self.shared.wake.notify_one();
     }
-    let count = accessed.len().max(1);
-    (lines, u64::try_from(count).unwrap_or(u64::MAX))
-}
 
-/// Returns the details of one resource: the actor and operations of a permission, or that the response contained the value of
-/// a version. Each resource has its own event, so details are never truncated: an actor has at most 255 characters, and there
-/// are five operations.
-fn details_of(accessed: Option<&AccessedResource>) -> Option<Value> {
-    let accessed = accessed?;
-    if accessed.is_value_disclosed {
-        return Some(json!({"existing_value_disclosed": true}));
+    /// Returns the number of events that were lost because the queue was full or the trail was closed.
+    pub fn events_lost(&self) -> u64 {
+        self.shared.events_lost.load(Ordering::Relaxed)
     }
-    let granted_to = accessed.granted.as_ref()?;
-    Some(granted(&granted_to.actor, granted_to.operations))
-}
 
-/// Returns the details of a permission; operations are omitted if unknown.
-pub(crate) fn granted(actor: &Actor, operations: Option<Operations>) -> Value {
-    let actor = actor.as_str();
-    let Some(operations) = operations else {
-        return json!({"actor": actor});
-    };
-    let operations: Vec<_> = operations.iter().map(Operation::as_str).collect();
-    json!({"actor": actor, "operations": operations})
-}
-
-fn bounded(details: Value) -> Value {
-    if details.to_string().len() <= DETAILS_BYTES_MAX {
-        details
-    } else {
-        json!({"omitted": format!("longer than {DETAILS_BYTES_MAX} bytes")})
+    /// Returns `false` after a write has failed or timed out, until a write succeeds.
+    pub fn is_written(&self) -> bool {
+        !self.shared.is_failing()
     }
-}
 
-/// Returns the path and query, truncated to their limit. Only known query parameters are included: others could be a token or
-/// a value sent by mistake, which must not be stored for years.
-fn logged_target(uri: &Uri) -> String {
-    let mut text = uri.path().to_owned();
-    for (index, pair) in uri.query().into_iter().flat_map(pairs).enumerate() {
-        text.push(if index == 0 { '?' } else { '&' });
-        text.push_str(if is_known(pair) { pair } else { OMITTED });
-        if text.len() > REQUEST_BYTES_MAX {
-            break;
+    pub(crate) fn stops_requests(&self) -> bool {
+        self.settings.on_failure == OnAuditFailure::Refuse && self.shared.is_failing()
+    }
+
+    /// Writes the queued events, and stops the trail's thread.
+    pub async fn close(&self) {
+        self.shared.queue.lock().is_closed = true;
+        self.shared.wake.notify_one();
+        let ended = self.ended.lock().take();
+        if let Some(ended) = ended
+            && timeout(self.settings.write_time_max, ended).await.is_err()
+        {
+            tracing::error!("timed out writing the remaining audit events");
         }
     }
-    match truncated(&text, REQUEST_BYTES_MAX) {
-        Cow::Borrowed(_) => text,
-        Cow::Owned(truncated) => truncated,
+
+    /// Checks whether a request may start. If events must not be lost, retries a failing sink and waits for room in the queue.
+    async fn ready(&self, actor: &str) -> Result<(), UnwrittenError> {
+        if self.settings.on_failure == OnAuditFailure::Continue {
+            return Ok(());
+        }
+        self.probe().await?;
+        self.wait_for_room(actor).await
+    }
+
+    async fn wait_for_room(&self, actor: &str) -> Result<(), UnwrittenError> {
+        let bytes_max = self.settings.unwritten_bytes_max;
+        let has_room = |queue: &Queue| queue.has_room(actor, 1, bytes_max);
+        if has_room(&self.shared.queue.lock()) {
+            return Ok(());
+        }
+        let waiting = self.enqueue_probe();
+        self.shared.leave_to_thread();
+        match timeout(PROBE_TIME_MAX, waiting).await {
+            Ok(Ok(outcome)) if has_room(&self.shared.queue.lock()) => outcome,
+            _ => Err(UnwrittenError),
+        }
+    }
+
+    async fn probe(&self) -> Result<(), UnwrittenError> {
+        if !self.shared.is_failing() {
+            return Ok(());
+        }
+        let time_max = self.settings.write_time_max.min(PROBE_TIME_MAX);
+        self.wait_until_written(self.enqueue_probe(), time_max)
+            .await
+    }
+
+    /// Returns a receiver of the outcome of the next write, which may have no events.
+    fn enqueue_probe(&self) -> Receiver {
+        let (sender, receiver) = oneshot::channel();
+        self.enqueue("", &[], 0, usize::MAX, Some(sender));
+        receiver
+    }
+
+    /// Writes events of an actor. They are queued before the first `await`, so that they are not lost if the caller stops waiting.
+    async fn write(
+        &self,
+        actor: &str,
+        lines: Vec<u8>,
+        event_count: u64,
+    ) -> Result<(), UnwrittenError> {
+        let (sender, waiting) = oneshot::channel();
+        self.enqueue(actor, &lines, event_count, self.bytes_max(), Some(sender));
+        drop(lines);
+        self.wait_until_written(waiting, self.settings.write_time_max)
+            .await
+    }
+
+    fn write_later(&self, actor: &str, lines: &[u8], event_count: u64) {
+        self.enqueue(actor, lines, event_count, self.bytes_max(), None);
+        self.shared.leave_to_thread();
+    }
+
+    /// Like [`AuditTrail::write_later`], for a request that accessed nothing. Its events are lost if the queue is full.
+    fn write_if_room(&self, actor: &str, lines: &[u8], event_count: u64) {
+        let bytes_max = self.settings.unwritten_bytes_max;
+        self.enqueue(actor, lines, event_count, bytes_max, None);
+        self.shared.leave_to_thread();
+    }
+
+    /// Returns the maximum size of the queue. If events must not be lost, only the requests in progress limit it: another caller
+    /// could otherwise fill the queue to have the events of a change lost.
+    fn bytes_max(&self) -> usize {
+        match self.settings.on_failure {
+            OnAuditFailure::Continue => self.settings.unwritten_bytes_max,
+            OnAuditFailure::Refuse => usize::MAX,
+        }
+    }
+
+    /// Queues events. If they are lost, the sender is dropped, so that its receiver returns an error.
+    fn enqueue(
+        &self,
+        actor: &str,
+        lines: &[u8],
+        event_count: u64,
+        bytes_max: usize,
+        sender: Option<Outcome>,
+    ) {
+        let mut queue = self.shared.queue.lock();
+        if queue.is_closed || !queue.has_room(actor, lines.len(), bytes_max) {
+            drop(queue);
+            if event_count == 0 {
+                // A probe has no events to lose.
+                return;
+            }
+            let lost = self
+                .shared
+                .events_lost
+                .fetch_add(event_count, Ordering::Relaxed);
+            tracing::error!(
+                audit.events_lost = lost + event_count,
+                "lost audit events: the queue is full, or the server is shutting down"
+            );
+            return;
+        }
+        queue.add(actor, lines, sender);
+    }
+
+    async fn wait_until_written(
+        &self,
+        waiting: Receiver,
+        time_max: Duration,
+    ) -> Result<(), UnwrittenError> {
+        let mut left = LeftToThread(Some(&self.shared));
+        if self.shared.runtime.is_some() {
+            if self.shared.expects_others() {
+                // Let all other ready requests on this thread queue their events first.
+                yield_now().await;
+            }
+            left.0 = None;
+            self.shared.write_on_request();
+        }
+        drop(left);
+        if let Ok(outcome) = timeout(time_max, waiting).await {
+            return outcome.unwrap_or(Err(UnwrittenError));
+        }
+        self.shared.request_timed_out(time_max);
+        Err(UnwrittenError)
     }
 }
 
-fn pairs(query: &str) -> impl Iterator<Item = &str> {
-    query.split('&').filter(|pair| !pair.is_empty())
-}
-
-fn is_known(pair: &str) -> bool {
-    form_urlencoded::parse(pair.as_bytes())
-        .next()
-        .is_some_and(|(name, _)| PARAMETERS.contains(&name.as_ref()))
-}
-
-/// Truncates a text to a limit in bytes. A truncated text ends with an ellipsis, which does not count towards the limit.
-fn truncated(text: &str, bytes_max: usize) -> Cow<'_, str> {
-    if text.len() <= bytes_max {
-        return Cow::Borrowed(text);
+impl Drop for AuditTrail {
+    fn drop(&mut self) {
+        self.shared.queue.lock().is_closed = true;
+        self.shared.wake.notify_one();
     }
-    let end = text.floor_char_boundary(bytes_max);
-    Cow::Owned(format!("{}…", text.get(..end).unwrap_or_default()))
 }
 
-/// The known query parameters. None of them contains a credential's value.
-const PARAMETERS: [&str; 14] = [
-    "actor",
-    "all_types",
-    "credential_name",
-    "current",
-    "derived_from",
-    "effective",
-    "expires-within-days",
-    "generated_by",
-    "name",
-    "name-like",
-    "operation",
-    "path",
-    "provenance",
-    "versions",
-];
+/// Receives whether the lines of a request were written.
+type Receiver = oneshot::Receiver<Result<(), UnwrittenError>>;
 
-/// The placeholder for an unknown parameter.
-const OMITTED: &str = "not-shown";
+/// Leaves the queue to the trail's thread on drop.
+struct LeftToThread<'a>(Option<&'a Shared>);
 
-/// Maximum length of a path, and of a path with its query, in bytes: a name of 255 characters fits in any encoding.
-const REQUEST_BYTES_MAX: usize = 2_048;
-
-/// Maximum length of a path and query, including the ellipsis, in bytes.
-const ADDRESS_BYTES_MAX: usize = REQUEST_BYTES_MAX + "…".len();
-
-/// Maximum length of a path, and of a path with its query, in all events of a request except the first, in bytes: a request may
-/// access thousands of resources.
-const REPEATED_BYTES_MAX: usize = 256;
-
-/// Maximum length of a method, in bytes.
-const METHOD_BYTES_MAX: usize = 32;
-
-/// Maximum length of a name or subject, in bytes.
-const TEXT_BYTES_MAX: usize = 1_024;
-
-/// Maximum size of details, in bytes of JSON.
-const DETAILS_BYTES_MAX: usize = 4_096;
-
-/// The typical maximum size of a line, in bytes.
-const LINE_BYTES: usize = 768;
+impl Drop for LeftToThread<'_> {
+    fn drop(&mut self) {
+        if let Some(shared) = self.0 {
+            shared.leave_to_thread();
+        }
+    }
+}
 
 /// The status of a request whose client disconnected before the response. HTTP does not define it, but it is widely used.
 const STATUS_ABANDONED: u16 = 499;
@@ -380,78 +451,5 @@ const UNKNOWN: &str = "UNKNOWN";
 /// The retry delay of a request refused because the trail can't be written.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::router::routes;
-
-    fn facts() -> RequestFacts {
-        RequestFacts {
-            time: DateTime::UNIX_EPOCH,
-            request_id: None,
-            method: Method::GET,
-            request: "/api/v1/data".to_owned(),
-            source: None,
-            peer: None,
-            action: "GET",
-        }
-    }
-
-    #[test]
-    fn texts_beyond_the_limit_are_truncated_between_characters() {
-        for (text, bytes_max, expected) in [
-            ("abcd", 4, "abcd"),
-            ("abcde", 4, "abcd…"),
-            ("aää", 5, "aää"),
-            ("aäää", 4, "aä…"),
-        ] {
-            assert_eq!(truncated(text, bytes_max), expected);
-        }
-    }
-
-    #[test]
-    fn details_beyond_their_limit_are_omitted() {
-        let text = |length: usize| json!("x".repeat(length));
-        let fitting = text(DETAILS_BYTES_MAX - 2);
-        assert_eq!(bounded(fitting.clone()), fitting);
-        assert!(bounded(text(DETAILS_BYTES_MAX - 1)).is_object());
-    }
-
-    #[test]
-    fn a_request_without_resources_has_one_line_with_details() {
-        let subject = "s".repeat(TEXT_BYTES_MAX + 1);
-        let caller = Caller::new(
-            Actor::client("app").unwrap(),
-            Authentication::Token { subject },
-        );
-        caller.trail().set_action("FIND");
-        caller.trail().set_details(json!({"path": "/a"}));
-        let settings = AuditSettings {
-            format: AuditFormat::Json,
-            on_failure: OnAuditFailure::Refuse,
-            host: "here".to_owned(),
-            write_time_max: AuditSettings::WRITE_TIME_MAX,
-            unwritten_bytes_max: AuditSettings::UNWRITTEN_BYTES_MAX,
-        };
-        let (text, count) = lines(&facts(), &caller, 200, &settings);
-        let event: Value = serde_json::from_slice(&text).unwrap();
-        assert_eq!(count, 1);
-        assert_eq!(event["action"], "FIND");
-        assert_eq!(event["request_details"], json!({"path": "/a"}));
-        assert_eq!(event["resource_name"], Value::Null);
-        assert_eq!(
-            event["subject"].as_str().unwrap().len(),
-            TEXT_BYTES_MAX + "…".len()
-        );
-    }
-
-    #[test]
-    fn every_documented_query_parameter_is_audited() {
-        for parameter in routes()
-            .iter()
-            .flat_map(|route| &route.description.parameters)
-        {
-            assert!(PARAMETERS.contains(&parameter.name), "{}", parameter.name);
-        }
-    }
-}
+/// Maximum time to retry a failing sink before a request starts.
+const PROBE_TIME_MAX: Duration = Duration::from_secs(1);

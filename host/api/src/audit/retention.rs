@@ -14,9 +14,9 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{
-    by_actor::UnwrittenError,
+    AuditTrail,
     event::{Event, push_line},
-    trail::AuditTrail,
+    writer::UnwrittenError,
 };
 
 #[async_trait]

@@ -1,11 +1,25 @@
-//! The queue of audit events, and the sink to which requests and the trail's own thread write it.
+//! The queue of audit events, and the sink to which requests and the trail's own thread write it in batches.
 //!
-//! The trail's thread writes the events that requests leave to it, and watches appends by requests. An append blocks the
-//! request's runtime thread. Only one runtime thread polls the network, and the append may block this thread. So during a
-//! long append, the trail's thread spawns empty tasks from outside the runtime. Each task wakes another runtime thread, which
-//! then polls the network.
+//! A request adds its events to the queue and waits until they are written. The writer writes all queued events with one
+//! call (group commit):
+//!
+//! - Usually, the request itself is the writer, on the thread that serves it. It first yields to all other ready requests on
+//!   this thread, so that the same call writes their events. If no other request was ready when the last requests yielded, it
+//!   usually writes at once.
+//! - The trail's own thread is the writer if appends may be slow ([`AuditSink::is_prompt`]), if the runtime has only one
+//!   thread, if no request waits for the events, after failures, and for events that are queued during a request's second call.
+//!
+//! A call writes the events of all requests that have few. It adds those of one actor that has requests with many events, or many
+//! events for which no request waits. So if the sink is slow, an actor delays others only briefly.
+//!
+//! Events that could not be written stay in the queue, and are written first when the sink works again.
+//!
+//! The trail's thread also watches appends by requests. An append blocks the request's runtime thread. Only one runtime thread
+//! polls the network, and the append may block this thread. So during a long append, the trail's thread spawns empty tasks from
+//! outside the runtime. Each task wakes another runtime thread, which then polls the network.
 
 use std::{
+    collections::{HashMap, VecDeque},
     io, mem,
     sync::{
         Arc,
@@ -18,7 +32,6 @@ use std::{
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::{runtime::Handle, sync::oneshot};
 
-use super::by_actor::{FEW_EVENTS_BYTES_MAX, LinesByActor, Outcome, UnwrittenError};
 use crate::response::error_chain;
 
 /// A destination of the audit trail. Calls never overlap.
@@ -46,6 +59,14 @@ pub struct AppendError {
     pub cause: io::Error,
 }
 
+/// Events were not written, or may not have been written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the audit trail can't be written at present")]
+pub(super) struct UnwrittenError;
+
+/// Reports to a request whether its lines were written.
+pub(super) type Outcome = oneshot::Sender<Result<(), UnwrittenError>>;
+
 /// The state shared by requests and the trail's thread.
 pub(super) struct Shared {
     pub(super) queue: Mutex<Queue>,
@@ -65,8 +86,7 @@ pub(super) struct Queue {
     pub(super) lines: Vec<u8>,
     /// Senders to the requests that wait until all these lines are written.
     waiting: Vec<Outcome>,
-    /// The other lines: of requests with many events, or of actors with many lines for which no request waits. Each write adds those
-    /// of one turn. So requests with few events don't wait for all of them if the sink is slow.
+    /// The other lines. Each write adds those of one turn, so requests with few events don't wait for all of them if the sink is slow.
     by_actor: LinesByActor,
     /// The number of bytes being written.
     bytes_taken: usize,
@@ -78,6 +98,89 @@ pub(super) struct Queue {
     is_left_to_thread: bool,
     pub(super) must_reopen: bool,
     pub(super) is_closed: bool,
+}
+
+/// The lines of requests with many events, and of actors with many lines for which no request waits. Actors take turns, so that
+/// the events of one actor delay those of others only briefly.
+#[derive(Default)]
+struct LinesByActor {
+    actors: HashMap<String, ActorLines>,
+    /// The actors with lines, in the order of their turns.
+    turns: VecDeque<String>,
+    /// The number of bytes of each actor in the next write for which no request waits, without those in `actors`.
+    unawaited: HashMap<String, usize>,
+}
+
+#[derive(Default)]
+struct ActorLines {
+    /// The lines of each request, oldest first, and the sender to the request if it waits.
+    requests: VecDeque<(Vec<u8>, Option<Outcome>)>,
+    bytes: usize,
+}
+
+impl LinesByActor {
+    fn is_empty(&self) -> bool {
+        self.turns.is_empty()
+    }
+
+    /// Returns the number of bytes of an actor.
+    fn bytes_of(&self, actor: &str) -> usize {
+        self.actors.get(actor).map_or(0, |own| own.bytes)
+    }
+
+    /// Returns the number of bytes of all actors, of which each actor's count up to this maximum.
+    fn bytes_up_to(&self, bytes_per_actor_max: usize) -> usize {
+        let counted = self.actors.values();
+        counted.map(|own| own.bytes.min(bytes_per_actor_max)).sum()
+    }
+
+    /// Returns whether the next write may contain lines of this length for which no request waits. Each write contains at most
+    /// [`FEW_EVENTS_BYTES_MAX`] of each actor.
+    fn count_unawaited(&mut self, actor: &str, bytes: usize) -> bool {
+        let counted = self.unawaited.entry(actor.to_owned()).or_default();
+        let fits = *counted + bytes <= FEW_EVENTS_BYTES_MAX;
+        if fits {
+            *counted += bytes;
+        }
+        fits
+    }
+
+    fn push(&mut self, actor: &str, lines: &[u8], sender: Option<Outcome>) {
+        let own = self.actors.entry(actor.to_owned()).or_default();
+        if own.requests.is_empty() {
+            self.turns.push_back(actor.to_owned());
+        }
+        own.bytes += lines.len();
+        own.requests.push_back((lines.to_vec(), sender));
+    }
+
+    /// Begins the next write. Moves lines of the actor whose turn it is: those of one request, or of several requests with at most
+    /// [`FEW_EVENTS_BYTES_MAX`] together.
+    fn take_turn(&mut self, lines: &mut Vec<u8>, waiting: &mut Vec<Outcome>) {
+        self.unawaited.clear();
+        let Some(actor) = self.turns.pop_front() else {
+            return;
+        };
+        let Some(own) = self.actors.get_mut(&actor) else {
+            return;
+        };
+        let mut bytes = 0;
+        while let Some((next, sender)) = own.requests.pop_front() {
+            bytes += next.len();
+            lines.extend_from_slice(&next);
+            waiting.extend(sender);
+            let following = own.requests.front().map_or(0, |(next, _)| next.len());
+            if bytes + following > FEW_EVENTS_BYTES_MAX {
+                break;
+            }
+        }
+        own.bytes -= bytes;
+        if own.requests.is_empty() {
+            self.actors.remove(&actor);
+        } else {
+            self.turns.push_back(actor);
+        }
+    }
 }
 
 impl Queue {
@@ -367,6 +470,9 @@ fn check_blocked_append(shared: &Shared, queue: &mut Queue, write_time_max: Dura
         shared.timed_out(write_time_max);
     }
 }
+
+/// Maximum size of the lines of a request with few events, in bytes: about 30 events.
+const FEW_EVENTS_BYTES_MAX: usize = 16 * 1024;
 
 /// The number of actors whose lines in [`LinesByActor`] can fill the queue together.
 const ACTORS_TO_FILL_QUEUE: usize = 4;
