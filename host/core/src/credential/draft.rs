@@ -8,8 +8,7 @@ use crate::{
     authorization::Caller,
     certificate::{CertificateFacts, DURATION_DAYS_MAX, IssuanceRules},
     credential::{
-        CredentialName, CredentialType, Lifetime, LookupName, Parameters, PluginIdentity,
-        VersionAttributes,
+        CredentialName, CredentialType, Lifetime, Parameters, PluginIdentity, VersionAttributes,
         inputs::Inputs,
         parameters::{COMMON_NAME, IS_CA, duration_days, signing_usages},
         version::{Content, fields},
@@ -326,15 +325,6 @@ impl Generation {
         let now = self.clock.now();
         now.with_nanosecond(0).unwrap_or(now)
     }
-}
-
-/// Returns the name of the CA in the parameters, if there is one.
-pub(super) fn named_issuer(
-    parameters: &Parameters,
-    generator: &dyn Generator,
-) -> Option<LookupName> {
-    let name = parameters.text(generator.issuer_parameter()?)?;
-    Some(LookupName::new(name))
 }
 
 /// Returns the facts of the certificate in the field that the plugin's value schema declares, `None` if the value has none, or

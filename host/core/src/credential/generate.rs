@@ -9,17 +9,17 @@ use crate::{
     UseCaseError,
     authorization::{Authorization, Caller, Permit},
     credential::{
-        CredentialName, CredentialType, CredentialVersion, LookupName, Metadata, Parameters,
+        CredentialName, CredentialType, CredentialVersion, Metadata, Parameters,
         RequestedParameters, StoredVersion, VersionStore,
-        draft::{EffectiveParameters, Generation, named_issuer},
+        draft::{EffectiveParameters, Generation},
         inputs::{ActiveInput, PermittedInput, is_derived_from, named_inputs},
         parameters::{
-            BaseVersion, DURATION, SUBJECT, comparable_parameters, is_generated_by, normalize,
+            BaseVersion, DURATION, canonical_parameters, is_generated_from, named_issuer,
         },
         version_store::{ActiveVersions, Draft, StoredCertificate, TransitionalParent},
     },
     permission::Operation,
-    ports::{AppendCondition, CredentialKey, Generator, PluginCallError, VersionSelection},
+    ports::{AppendCondition, CredentialKey, Generator, VersionSelection},
 };
 
 /// A request to generate a credential.
@@ -325,88 +325,6 @@ struct Permitted<'a> {
     issuer_permit: Option<Permit<'a>>,
     /// The inputs that the parameters name.
     inputs: Vec<PermittedInput<'a>>,
-}
-
-/// Returns the canonical form of the parameters in a request to generate a credential. The plugin gets the names of the issuer
-/// and the inputs in canonical form.
-pub async fn canonical_parameters(
-    credential_type: &CredentialType,
-    requested: Option<&RequestedParameters>,
-    generator: &dyn Generator,
-) -> Result<Parameters, UseCaseError> {
-    let mut parameters = match requested {
-        Some(parameters) => generator.requested(parameters)?,
-        None if credential_type.is_certificate() => {
-            return Err(UseCaseError::ParametersMissing(credential_type.clone()));
-        }
-        None => Parameters::default(),
-    };
-    let mut read_only = generator.read_only_parameters().iter();
-    if let Some(name) = read_only.find(|name| parameters.field(name).is_some()) {
-        return Err(UseCaseError::parameter_refused(name, "is read-only"));
-    }
-    parameters = parameters.with_canonical_inputs(generator.input_parameters());
-    if let Some(issuer_parameter) = generator.issuer_parameter() {
-        match parameters.remove(issuer_parameter) {
-            Some(Value::String(name)) if name.is_empty() => {}
-            Some(Value::String(name)) => {
-                let name = LookupName::new(&name).requested().to_owned();
-                parameters.insert(issuer_parameter, Value::String(name));
-            }
-            Some(other) => parameters.insert(issuer_parameter, other),
-            None => {}
-        }
-    }
-    normalize(generator, parameters).await
-}
-
-/// Returns whether a version was generated from these canonical parameters or, if it was set, could have been. If so, a
-/// converging request keeps it.
-pub async fn is_generated_from(
-    version: BaseVersion<'_>,
-    parameters: &Parameters,
-    generator: &dyn Generator,
-) -> Result<bool, UseCaseError> {
-    // Stored parameters name the issuer, unlike parameters that are recovered from the value.
-    if let Some(stored) = version.parameters
-        && named_issuer(stored, generator) != named_issuer(parameters, generator)
-    {
-        return Ok(false);
-    }
-    let folded: &[&str] = if version.credential_type.is_certificate() {
-        &SUBJECT
-    } else {
-        &[]
-    };
-    let is_satisfied =
-        |stored: &Parameters| stored.satisfies(parameters, generator.issuer_parameter(), folded);
-    let read_only = generator.read_only_parameters();
-    let is_comparable =
-        |stored: &Parameters| read_only.iter().all(|name| stored.field(name).is_none());
-    if let Some(stored) = version.parameters
-        && is_comparable(stored)
-    {
-        if is_satisfied(stored) {
-            return Ok(true);
-        }
-        if is_generated_by(version, generator) {
-            return Ok(false);
-        }
-    }
-    let stored = comparable_parameters(version, generator).await?;
-    match &stored {
-        // The configured plugin refuses the stored parameters, so they match no request.
-        None if version.parameters.is_some() => return Ok(false),
-        Some(stored) if is_comparable(stored) => return Ok(is_satisfied(stored)),
-        _ => {}
-    }
-    match generator.recover(stored.as_ref(), version.value).await {
-        Ok(Some(recovered)) => {
-            Ok(recovered.is_complete && is_satisfied(&recovered.parameters.without(read_only)))
-        }
-        Ok(None) | Err(PluginCallError::ValueRefused(_)) => Ok(false),
-        Err(failure) => Err(failure.into()),
-    }
 }
 
 pub(super) fn written_response(

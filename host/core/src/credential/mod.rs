@@ -43,10 +43,7 @@ pub use draft::{CertificateSettings, CredentialTypes, KnownType};
 pub use forest::{
     AUTHORITIES_MAX, AuthorityTree, FOREST_AUTHORITIES_MAX, FOREST_SIGNED_MAX, ForestPage,
 };
-pub use generate::{
-    Generate, GenerateCredentials, Issuance, WriteMode, Written, canonical_parameters,
-    is_generated_from,
-};
+pub use generate::{Generate, GenerateCredentials, Issuance, WriteMode, Written};
 pub use inputs::{INPUTS_BYTES_MAX, INPUTS_MAX, InputVersion, NamedInput};
 pub use listing::{
     ChainLink, EffectiveExpiry, Find, FindNames, FoundCredential, GeneratedCredential,
@@ -56,7 +53,7 @@ pub use name::{
     CredentialName, CredentialType, LookupName, NAME_CHARACTERS_MAX, NameError, PathPrefix,
     TypeError,
 };
-pub use parameters::{BaseVersion, RequestedParameters};
+pub use parameters::{BaseVersion, RequestedParameters, canonical_parameters, is_generated_from};
 pub use read::ReadCredentials;
 pub use regenerate::{
     Regenerate, RegenerateCertificate, RegenerateCredentials, regeneration_parameters,

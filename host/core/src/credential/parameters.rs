@@ -1,4 +1,5 @@
-//! Generation parameters: as requested, their canonical form, and the check of a plugin's normalized parameters against the request.
+//! Generation parameters: as requested, their canonical form, the check of a plugin's normalized parameters against the request, and
+//! the comparison of a stored version with a request.
 //!
 //! The limits of an issuer come from the caller, or from a certificate that the host reads itself. A guest's parameters must not
 //! name another CA, or other inputs, and must not exceed these limits for CA certificates, duration and signing usages.
@@ -13,7 +14,7 @@ use serde_json::{Map, Value};
 use crate::{
     Secret, UseCaseError,
     certificate::{CertificateFacts, DURATION_DAYS_MAX, SigningUsages},
-    credential::{CredentialName, CredentialType, CredentialVersion, Parameters},
+    credential::{CredentialName, CredentialType, CredentialVersion, LookupName, Parameters},
     ports::{CertificateError, Certificates, Generator, PluginCallError, PluginFaultError},
 };
 
@@ -79,6 +80,39 @@ pub(super) const ALTERNATIVE_NAMES: &str = "alternative_names";
 const KEY_USAGE: &str = "key_usage";
 const EXTENDED_KEY_USAGE: &str = "extended_key_usage";
 
+/// Returns the canonical form of the parameters in a request to generate a credential. The plugin gets the names of the issuer
+/// and the inputs in canonical form.
+pub async fn canonical_parameters(
+    credential_type: &CredentialType,
+    requested: Option<&RequestedParameters>,
+    generator: &dyn Generator,
+) -> Result<Parameters, UseCaseError> {
+    let mut parameters = match requested {
+        Some(parameters) => generator.requested(parameters)?,
+        None if credential_type.is_certificate() => {
+            return Err(UseCaseError::ParametersMissing(credential_type.clone()));
+        }
+        None => Parameters::default(),
+    };
+    let mut read_only = generator.read_only_parameters().iter();
+    if let Some(name) = read_only.find(|name| parameters.field(name).is_some()) {
+        return Err(UseCaseError::parameter_refused(name, "is read-only"));
+    }
+    parameters = parameters.with_canonical_inputs(generator.input_parameters());
+    if let Some(issuer_parameter) = generator.issuer_parameter() {
+        match parameters.remove(issuer_parameter) {
+            Some(Value::String(name)) if name.is_empty() => {}
+            Some(Value::String(name)) => {
+                let name = LookupName::new(&name).requested().to_owned();
+                parameters.insert(issuer_parameter, Value::String(name));
+            }
+            Some(other) => parameters.insert(issuer_parameter, other),
+            None => {}
+        }
+    }
+    normalize(generator, parameters).await
+}
+
 /// Returns the canonical form of requested parameters.
 ///
 /// # Errors
@@ -112,6 +146,15 @@ pub(super) async fn normalize(
     } else {
         Err(malformed(generator))
     }
+}
+
+/// Returns the name of the CA in the parameters, if there is one.
+pub(super) fn named_issuer(
+    parameters: &Parameters,
+    generator: &dyn Generator,
+) -> Option<LookupName> {
+    let name = parameters.text(generator.issuer_parameter()?)?;
+    Some(LookupName::new(name))
 }
 
 /// Returns recovered parameters in which stored values replace the parameters that limit the issuer.
@@ -255,6 +298,55 @@ impl<'a> From<&'a CredentialVersion> for BaseVersion<'a> {
     }
 }
 
+/// Returns whether a version was generated from these canonical parameters or, if it was set, could have been. If so, a
+/// converging request keeps it.
+pub async fn is_generated_from(
+    version: BaseVersion<'_>,
+    parameters: &Parameters,
+    generator: &dyn Generator,
+) -> Result<bool, UseCaseError> {
+    // Stored parameters name the issuer, unlike parameters that are recovered from the value.
+    if let Some(stored) = version.parameters
+        && named_issuer(stored, generator) != named_issuer(parameters, generator)
+    {
+        return Ok(false);
+    }
+    let folded: &[&str] = if version.credential_type.is_certificate() {
+        &SUBJECT
+    } else {
+        &[]
+    };
+    let is_satisfied =
+        |stored: &Parameters| stored.satisfies(parameters, generator.issuer_parameter(), folded);
+    let read_only = generator.read_only_parameters();
+    let is_comparable =
+        |stored: &Parameters| read_only.iter().all(|name| stored.field(name).is_none());
+    if let Some(stored) = version.parameters
+        && is_comparable(stored)
+    {
+        if is_satisfied(stored) {
+            return Ok(true);
+        }
+        if is_generated_by(version, generator) {
+            return Ok(false);
+        }
+    }
+    let stored = comparable_parameters(version, generator).await?;
+    match &stored {
+        // The configured plugin refuses the stored parameters, so they match no request.
+        None if version.parameters.is_some() => return Ok(false),
+        Some(stored) if is_comparable(stored) => return Ok(is_satisfied(stored)),
+        _ => {}
+    }
+    match generator.recover(stored.as_ref(), version.value).await {
+        Ok(Some(recovered)) => {
+            Ok(recovered.is_complete && is_satisfied(&recovered.parameters.without(read_only)))
+        }
+        Ok(None) | Err(PluginCallError::ValueRefused(_)) => Ok(false),
+        Err(failure) => Err(failure.into()),
+    }
+}
+
 /// Returns the stored parameters of a version as the configured plugin would store them; `None` if the value was set.
 ///
 /// Calls the guest only if another component generated the version.
@@ -278,7 +370,7 @@ pub(super) async fn current_parameters(
 
 /// Like [`current_parameters`], for comparisons: omits parameters that are not in the configured plugin's schema, because no
 /// request can contain them. Also returns `None` if the plugin refuses the other parameters.
-pub(super) async fn comparable_parameters(
+async fn comparable_parameters(
     version: BaseVersion<'_>,
     generator: &dyn Generator,
 ) -> Result<Option<Parameters>, PluginCallError> {
@@ -300,7 +392,7 @@ pub(super) async fn comparable_parameters(
     }
 }
 
-pub(super) fn is_generated_by(version: BaseVersion<'_>, generator: &dyn Generator) -> bool {
+fn is_generated_by(version: BaseVersion<'_>, generator: &dyn Generator) -> bool {
     version.generated_by == Some(generator.identity().digest.as_str())
 }
 

@@ -14,11 +14,12 @@ use crate::{
         StoredVersion, VersionAttributes, VersionStore, Written,
         certificates::permit_to_write,
         child_versions::ChildVersions,
-        draft::{EffectiveParameters, Generation, named_issuer},
+        draft::{EffectiveParameters, Generation},
         generate::{GENERATE_ATTEMPTS_MAX, written_response},
         inputs::{PermittedInput, named_inputs},
         parameters::{
-            BaseVersion, DURATION, Limits, as_set, as_stored, current_parameters, normalize,
+            BaseVersion, DURATION, Limits, as_set, as_stored, current_parameters, named_issuer,
+            normalize,
         },
         version_store::{
             ActiveVersions, Draft, StoredCertificate, TransitionalParent, WRITE_ATTEMPTS_MAX,

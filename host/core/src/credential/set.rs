@@ -14,10 +14,9 @@ use crate::{
         CredentialName, CredentialType, CredentialTypes, CredentialVersion, IssuerVersion,
         Lifetime, LookupName, Metadata, Parameters, PluginDigest, PluginIdentity,
         RequestedParameters, StoredVersion, VersionAttributes, VersionStore,
-        draft::{declared_certificate, named_issuer, run_on_plugin_thread},
-        generate::canonical_parameters,
+        draft::{declared_certificate, run_on_plugin_thread},
         inputs::{PermittedInput, named_inputs},
-        parameters::{ALTERNATIVE_NAMES, Limits, SUBJECT},
+        parameters::{ALTERNATIVE_NAMES, Limits, SUBJECT, canonical_parameters, named_issuer},
         version::{Content, fields, take_text},
         version_store::{
             Draft, StoredCertificate, WRITE_ATTEMPTS_MAX, check_bytes, check_size, field_absent,
