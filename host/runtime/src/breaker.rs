@@ -220,11 +220,6 @@ impl Breaker {
         }
         None
     }
-
-    /// Returns the period for which a circuit stays open.
-    pub(crate) fn open_time(&self) -> Duration {
-        self.open_time
-    }
 }
 
 impl State {
@@ -347,7 +342,7 @@ impl Attempt {
     }
 
     fn faulted(&self, plugin: &Plugin, fault: PluginFaultError) {
-        let seconds = self.breaker.open_time().as_secs();
+        let seconds = self.breaker.open_time.as_secs();
         match self.breaker.faulted(&self.call, fault, Instant::now()) {
             Some(Opened::ForAll) => tracing::error!(
                 plugin.name = plugin.identity.name,

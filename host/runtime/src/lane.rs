@@ -57,7 +57,8 @@ pub(crate) struct Lane {
     queue: Arc<FairQueue<Job>>,
     threads: usize,
     threads_busy: Arc<AtomicUsize>,
-    measurements: Arc<QueueMeasurements>,
+    /// The metric of the time that work waits for a thread.
+    waits: Arc<OnceLock<Histogram>>,
     /// A permit per thread, for [`Lane::run_bulk`].
     bulk_permits: Arc<Semaphore>,
 }
@@ -94,7 +95,7 @@ impl Lane {
             queue,
             threads,
             threads_busy,
-            measurements: Arc::default(),
+            waits: Arc::default(),
             bulk_permits: Arc::new(Semaphore::new(threads)),
         })
     }
@@ -144,9 +145,11 @@ impl Lane {
         let (reply, response) = oneshot::channel();
         let request = log::request_id();
         let queued = Instant::now();
-        let (lane, measurements) = (self.name, Arc::clone(&self.measurements));
+        let (lane, waits) = (self.name, Arc::clone(&self.waits));
         let job = Box::new(move || {
-            measurements.waited(lane, queued.elapsed());
+            waits
+                .get_or_init(|| histogram!(QUEUE_WAIT, "lane" => lane))
+                .record(queued.elapsed());
             if !reply.is_closed() {
                 let _ = reply.send(log::with_request_id(request, work));
             }
@@ -371,19 +374,6 @@ impl<J> Default for Jobs<J> {
             waiting: VecDeque::new(),
             running: 0,
         }
-    }
-}
-
-/// The metric of the time that work waits for a thread of a lane.
-#[derive(Default)]
-struct QueueMeasurements(OnceLock<Histogram>);
-
-impl QueueMeasurements {
-    /// Records how long work waited.
-    fn waited(&self, lane: &'static str, duration: Duration) {
-        self.0
-            .get_or_init(|| histogram!(QUEUE_WAIT, "lane" => lane))
-            .record(duration);
     }
 }
 

@@ -410,7 +410,7 @@ impl Storage {
         for name in names {
             let versions = self
                 .credentials()
-                .versions_of(CredentialKey::Name(&name), VersionSelection::All);
+                .versions_of(CredentialKey::Name(&name), VersionSelection::ALL);
             everything.extend(versions.await.unwrap());
         }
         everything

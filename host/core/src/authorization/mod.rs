@@ -44,7 +44,7 @@ use crate::{
     permission::{Actor, Operation, Permission, PermissionPath},
     ports::{
         CredentialKey, CredentialRepository, PermissionRepository, PermittedRead,
-        PermittedVersions, VersionKey, VersionSelection,
+        PermittedVersions, VersionKey,
     },
 };
 
@@ -231,7 +231,6 @@ impl Authorization {
         let covering = PermissionPath::covering(name.requested());
         let read = PermittedRead {
             actor: caller.actor(),
-            operation: Operation::Read,
             paths: &covering,
             name,
             versions,
@@ -538,17 +537,13 @@ async fn versions_of(
     name: &LookupName,
     versions: VersionKey,
 ) -> Result<Vec<StoredVersion>, UseCaseError> {
-    let selection = match versions {
-        VersionKey::Current => VersionSelection::Current,
-        VersionKey::Id(id) => {
-            let version = repository.version_by_id(id).await?;
-            return Ok(version.into_iter().collect());
+    Ok(match versions {
+        VersionKey::Id(id) => repository.version_by_id(id).await?.into_iter().collect(),
+        VersionKey::Selected(selection) => {
+            let key = CredentialKey::Name(name);
+            repository.versions_of(key, selection).await?
         }
-        VersionKey::Newest(count) => VersionSelection::Newest(count),
-    };
-    Ok(repository
-        .versions_of(CredentialKey::Name(name), selection)
-        .await?)
+    })
 }
 
 /// The maximum number of paths for which permissions are looked up one by one.

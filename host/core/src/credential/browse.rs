@@ -14,7 +14,7 @@ use crate::{
         NAME_CHARACTERS_MAX, PathPrefix, ReadCredentials, StoredVersion,
     },
     permission::Operation,
-    ports::{RepositoryError, VersionKey},
+    ports::{RepositoryError, VersionKey, VersionSelection},
 };
 
 /// A credential in a list, without its value.
@@ -232,10 +232,15 @@ impl ReadCredentials {
         caller: &Caller,
         name: &LookupName,
     ) -> Result<History, UseCaseError> {
-        let count = VersionKey::Newest(HISTORY_VERSIONS_MAX + 1);
+        let selection = VersionSelection::Newest(HISTORY_VERSIONS_MAX + 1);
         let (permit, mut versions) = self
             .authorization
-            .permit_read(caller, self.store.repository.as_ref(), name, count)
+            .permit_read(
+                caller,
+                self.store.repository.as_ref(),
+                name,
+                VersionKey::Selected(selection),
+            )
             .await?;
         let newest = versions
             .first()

@@ -132,7 +132,7 @@ impl ChildVersions {
         let versions = listed.ok_or(UseCaseError::NotFound)?.versions;
         additions.unchanged.push(ReadVersions {
             name: name.lookup(),
-            selection: VersionSelection::All,
+            selection: VersionSelection::ALL,
             versions: versions
                 .iter()
                 .map(|version| (version.id, version.is_transitional))

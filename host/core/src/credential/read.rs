@@ -55,7 +55,7 @@ impl ReadCredentials {
         name: &LookupName,
         selection: VersionSelection,
     ) -> Result<Vec<CredentialVersion>, UseCaseError> {
-        let first = first_of(selection).map_or(VersionKey::Current, VersionKey::Newest);
+        let first = VersionKey::Selected(first_of(selection));
         let (permit, first) = self
             .authorization
             .permit_read(caller, self.store.repository.as_ref(), name, first)
@@ -162,7 +162,7 @@ pub(super) async fn for_response(
     credential: CredentialKey<'_>,
     selection: VersionSelection,
 ) -> Result<Vec<StoredVersion>, UseCaseError> {
-    let first = first_of(selection).map_or(VersionSelection::Current, VersionSelection::Newest);
+    let first = first_of(selection);
     let first = store.repository.versions_of(credential, first).await?;
     complete(store, caller, credential, selection, first).await
 }
@@ -181,7 +181,6 @@ async fn complete(
         return Ok(stored);
     }
     let count_max = match selection {
-        VersionSelection::All => u32::MAX,
         VersionSelection::Current => VERSIONS_READ_FIRST,
         VersionSelection::Newest(count) => count,
     };
@@ -230,12 +229,13 @@ fn ciphertext_bytes(stored: &[StoredVersion]) -> usize {
     sizes.sum()
 }
 
-/// Returns how many versions of a selection to read before their size is known; `None` for current versions, which are few.
-fn first_of(selection: VersionSelection) -> Option<u32> {
+/// Returns the versions of a selection to read before their size is known. Current versions are few.
+fn first_of(selection: VersionSelection) -> VersionSelection {
     match selection {
-        VersionSelection::All => Some(VERSIONS_READ_FIRST + 1),
-        VersionSelection::Current => None,
-        VersionSelection::Newest(count) => Some(count.min(VERSIONS_READ_FIRST + 1)),
+        VersionSelection::Current => VersionSelection::Current,
+        VersionSelection::Newest(count) => {
+            VersionSelection::Newest(count.min(VERSIONS_READ_FIRST + 1))
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
         GeneratedCredential, InputVersion, IssuedCredential, ListedCertificate, ListedCredential,
         LookupName, PluginDigest, StoredVersion, VersionAttributes,
     },
-    permission::{Actor, Grant, Operation, Operations, Permission, PermissionPath},
+    permission::{Actor, Grant, Operations, Permission, PermissionPath},
     ports::{Envelope, RepositoryError},
 };
 
@@ -40,7 +40,7 @@ pub trait CredentialRepository: CredentialSearches + CertificateLists {
     /// calling thread, or in one round trip to a database server. Reads the actor's permissions on the paths, passes them to
     /// `permits`, and reads the versions if that returns `true`.
     ///
-    /// If no permission includes the operation, it reads only the credential's name. It reads no version of a credential whose
+    /// If no permission includes `read`, it reads only the credential's name. It reads no version of a credential whose
     /// stored name differs from the name in the request, even if only in casing. The duration therefore does not reveal
     /// whether a credential or a version exists.
     ///
@@ -422,25 +422,21 @@ pub struct SignedName {
 pub struct PermittedRead<'a> {
     /// The calling actor.
     pub actor: &'a Actor,
-    /// The required operation.
-    pub operation: Operation,
     /// The paths that cover the name, as [`PermissionPath::covering`] returns them.
     pub paths: &'a [PermissionPath],
     /// The credential's name in this casing.
     pub name: &'a LookupName,
-    /// The versions.
+    /// The versions. They must be few: SQLite reads them on the calling thread, and no memory is reserved for them.
     pub versions: VersionKey,
 }
 
-/// Selects a small number of versions of one credential.
+/// Identifies versions of one credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VersionKey {
-    /// The versions that [`VersionSelection::Current`] selects.
-    Current,
     /// The version with this id.
     Id(Uuid),
-    /// At most this many, newest first.
-    Newest(u32),
+    /// A selection of versions.
+    Selected(VersionSelection),
 }
 
 /// The result of a permitted read.
@@ -485,12 +481,15 @@ pub struct NewestSize {
 /// A selection of versions of a credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VersionSelection {
-    /// All, newest first.
-    All,
     /// The latest version that is not transitional, then the transitional version; either may be absent.
     Current,
     /// At most this many, newest first.
     Newest(u32),
+}
+
+impl VersionSelection {
+    /// All versions, newest first.
+    pub const ALL: Self = Self::Newest(u32::MAX);
 }
 
 /// The record of a read of one credential.

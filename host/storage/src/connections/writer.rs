@@ -90,14 +90,6 @@ impl Writer {
             length_max: GROUP_LENGTH_MAX,
             time_max: GROUP_TIME_MAX,
         };
-        Self::with_group_limits(file, wait_max, limits).await
-    }
-
-    async fn with_group_limits(
-        file: SqliteFile,
-        wait_max: Duration,
-        limits: GroupLimits,
-    ) -> Result<Self, sqlx::Error> {
         Ok(Self {
             backend: Backend::Thread(GroupCommit::open(file, wait_max, limits).await?),
             wait_max,

@@ -12,8 +12,8 @@ use keywright_core::{
     certificate::CertificateFacts,
     credential::{CredentialName, CredentialType, IssuerVersion, StoredVersion, VersionAttributes},
     ports::{
-        Additions, AllAppended, AppendCondition, Appended, Identifiers, NewVersion, ReadSigned,
-        ReadVersions, RepositoryError, VersionSelection,
+        Additions, AppendCondition, Appended, Identifiers, NewVersion, ReadSigned, ReadVersions,
+        RepositoryError, VersionSelection,
     },
 };
 use uuid::Uuid;
@@ -23,7 +23,7 @@ use super::{
     statements,
 };
 use crate::{
-    connections::{Ended, Engine, Transaction, Writer},
+    connections::{Ended, Engine, Transaction},
     error::{TRANSITIONAL_VERSION, is_refused, sequence_behind},
     statement::{
         Row, Statement, StatementOfMany, built_statement, column, placeholders, statement,
@@ -161,7 +161,7 @@ async fn find_credential(
         AppendCondition::NewestIs(_) => CREDENTIAL_AND_NEWEST_VERSION,
         AppendCondition::Always | AppendCondition::CredentialIs(_) => CREDENTIAL_BY_NAME,
     };
-    let query = statement(sql).bind(name.lookup().folded());
+    let query = statement(sql).bind(name.folded());
     let row = transaction.fetch_optional(query).await?;
     let Some(row) = row.as_ref() else {
         return Ok(None);
@@ -183,7 +183,7 @@ async fn insert_credential(
     let query = statement(INSERT_CREDENTIAL)
         .bind(id)
         .bind(version.name.as_str())
-        .bind(version.name.lookup().folded())
+        .bind(version.name.folded())
         .bind(version.credential_type.as_str())
         .bind(version.created_at.timestamp_millis());
     let row = transaction.fetch_one(query).await?;
@@ -263,30 +263,7 @@ async fn insert_inputs(
     Ok(())
 }
 
-pub(super) async fn append_all(
-    writer: &Writer,
-    identifiers: &Arc<dyn Identifiers>,
-    additions: Additions,
-) -> Result<AllAppended, RepositoryError> {
-    let identifiers = Arc::clone(identifiers);
-    let additions = Arc::new(additions);
-    let shared = Arc::clone(&additions);
-    let added = writer
-        .transaction(move |transaction| {
-            append_all_once(transaction, Arc::clone(&identifiers), Arc::clone(&shared))
-        })
-        .await?;
-    let versions = Arc::unwrap_or_clone(additions).versions.into_iter();
-    let versions = versions.map(|(version, _)| version);
-    let Some(added) = added else {
-        return Ok(AllAppended::Changed(versions.collect()));
-    };
-    let written = versions.zip(added);
-    let written = written.map(|(version, added)| added.stored(version));
-    Ok(AllAppended::Written(written.collect()))
-}
-
-async fn append_all_once(
+pub(super) async fn append_all_once(
     mut transaction: Transaction,
     identifiers: Arc<dyn Identifiers>,
     additions: Arc<Additions>,
@@ -381,7 +358,6 @@ fn versions(rows: &[Row]) -> Result<Vec<(Uuid, bool)>, RepositoryError> {
 /// Returns the maximum number of versions of a selection. `None` for the current versions, which need another query.
 pub(super) fn count_max(selection: VersionSelection) -> Option<i64> {
     match selection {
-        VersionSelection::All => Some(i64::MAX),
         VersionSelection::Current => None,
         VersionSelection::Newest(count) => Some(i64::from(count)),
     }

@@ -242,13 +242,13 @@ impl Backlog {
 /// Returns the queue of a version's name.
 fn queue_of(addition: &Addition, queues: usize) -> usize {
     let mut hasher = DefaultHasher::new();
-    addition.version.name.lookup().folded().hash(&mut hasher);
+    addition.version.name.folded().hash(&mut hasher);
     let hash = usize::try_from(hasher.finish() >> u32::BITS).unwrap_or_default();
     hash % queues
 }
 
 fn folded_name(addition: &Addition) -> String {
-    addition.version.name.lookup().folded().to_owned()
+    addition.version.name.folded()
 }
 
 /// Adds the versions whose preconditions are met, and returns the outcomes by the versions' ids. Omits versions with the outcome
@@ -336,7 +336,7 @@ async fn insert_credentials<'a>(
         query
             .bind(id)
             .bind(version.map(|version| version.name.as_str()))
-            .bind(version.map(|version| version.name.lookup().folded().to_owned()))
+            .bind(version.map(|version| version.name.folded()))
             .bind(version.map(|version| version.credential_type.as_str()))
             .bind(version.map(|version| version.created_at.timestamp_millis()))
     });

@@ -13,7 +13,7 @@ use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 use async_trait::async_trait;
 use keywright_core::{
     credential::{CredentialName, CredentialType, LookupName, StoredVersion},
-    permission::{Actor, Operations, Permission, PermissionPath},
+    permission::{Actor, Operation, Operations, Permission, PermissionPath},
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
         NewVersion, NewestSize, PermittedRead, PermittedVersions, ReadVersions, RepositoryError,
@@ -32,7 +32,7 @@ use crate::{
         statement,
     },
 };
-use append::{Addition, append_once};
+use append::{Addition, append_all_once, append_once};
 pub(crate) use append_batches::AppendBatches;
 use append_batches::BatchOutcome;
 #[cfg(test)]
@@ -155,7 +155,6 @@ impl CredentialRepository for Database {
             CredentialKey::Name(name) => statement(sql).bind(name.folded()),
         };
         let query = match selection {
-            VersionSelection::All => of_credential(newest_first).bind(i64::MAX),
             VersionSelection::Current => of_credential(current).short(),
             VersionSelection::Newest(count) => {
                 let query = of_credential(newest_first).bind(i64::from(count));
@@ -270,7 +269,21 @@ impl CredentialRepository for Database {
     }
 
     async fn append_all(&self, additions: Additions) -> Result<AllAppended, RepositoryError> {
-        append::append_all(&self.writer, &self.identifiers, additions).await
+        let identifiers = Arc::clone(&self.identifiers);
+        let additions = Arc::new(additions);
+        let shared = Arc::clone(&additions);
+        let once = move |transaction| {
+            append_all_once(transaction, Arc::clone(&identifiers), Arc::clone(&shared))
+        };
+        let added = self.writer.transaction(once).await?;
+        let versions = Arc::unwrap_or_clone(additions).versions.into_iter();
+        let versions = versions.map(|(version, _)| version);
+        let Some(added) = added else {
+            return Ok(AllAppended::Changed(versions.collect()));
+        };
+        let written = versions.zip(added);
+        let written = written.map(|(version, added)| added.stored(version));
+        Ok(AllAppended::Written(written.collect()))
     }
 
     async fn change_version(
@@ -324,9 +337,9 @@ async fn permitted_from_sqlite(
         query.bind(read.name.requested())
     };
     let chosen = match read.versions {
-        VersionKey::Current => named(statements::SQLITE_NAMED_VERSION_CURRENT),
         VersionKey::Id(id) => named(statements::SQLITE_NAMED_VERSION_BY_ID).bind(id),
-        VersionKey::Newest(count) => {
+        CURRENT => named(statements::SQLITE_NAMED_VERSION_CURRENT),
+        VersionKey::Selected(VersionSelection::Newest(count)) => {
             named(statements::SQLITE_NAMED_VERSIONS_NEWEST_FIRST).bind(i64::from(count))
         }
     };
@@ -336,7 +349,7 @@ async fn permitted_from_sqlite(
                 return Ok(Ok(PermittedVersions::default()));
             }
             let mut found: Result<Vec<StoredVersion>, _> = connection.decode_all(&chosen)?;
-            if let (VersionKey::Current, Ok(versions)) = (read.versions, &mut found)
+            if let (CURRENT, Ok(versions)) = (read.versions, &mut found)
                 && versions
                     .iter()
                     .all(|version| version.credential_type.is_certificate())
@@ -353,13 +366,19 @@ async fn permitted_from_sqlite(
             } else {
                 None
             };
-            Ok(permitted(found, stored.as_ref().map(row::name)))
+            let stored_name = stored.as_ref().map(row::name).transpose();
+            Ok(found.and_then(|versions| {
+                stored_name.map(|stored_name| PermittedVersions {
+                    versions,
+                    stored_name,
+                })
+            }))
         })
     });
     reading.await??
 }
 
-/// Reads permitted versions in one round trip: the database also checks the operation, before it reads anything of the credential.
+/// Reads permitted versions in one round trip: the database also checks the permission, before it reads anything of the credential.
 async fn permitted_from_postgres(
     connections: &PostgresConnections,
     read: PermittedRead<'_>,
@@ -384,17 +403,20 @@ async fn permitted_from_postgres(
         return Ok(PermittedVersions::default());
     }
     match read.versions {
-        VersionKey::Current => found.sort_by_key(|version| version.attributes.is_transitional),
-        VersionKey::Id(_) | VersionKey::Newest(_) => {
+        CURRENT => found.sort_by_key(|version| version.attributes.is_transitional),
+        VersionKey::Id(_) | VersionKey::Selected(VersionSelection::Newest(_)) => {
             found.sort_by_key(|version| Reverse(version.sequence));
         }
     }
     let stored = stored.filter(|_| found.is_empty());
-    permitted(Ok(found), stored.map(CredentialName::from_stored).map(Ok))
+    Ok(PermittedVersions {
+        versions: found,
+        stored_name: stored.map(CredentialName::from_stored),
+    })
 }
 
 fn permitted_statement(read: PermittedRead<'_>) -> Statement {
-    let bits = Operations::of([read.operation]).map_or(0, Operations::bits);
+    let bits = Operations::of([Operation::Read]).map_or(0, Operations::bits);
     let common = [
         read.actor.as_str().into(),
         i64::from(bits).into(),
@@ -402,12 +424,12 @@ fn permitted_statement(read: PermittedRead<'_>) -> Statement {
         read.name.requested().into(),
     ];
     let (statement, chosen): (_, Option<Parameter>) = match read.versions {
-        VersionKey::Current => (&statements::POSTGRES_PERMITTED_VERSIONS_CURRENT, None),
+        CURRENT => (&statements::POSTGRES_PERMITTED_VERSIONS_CURRENT, None),
         VersionKey::Id(id) => (
             &statements::POSTGRES_PERMITTED_VERSION_BY_ID,
             Some(id.into()),
         ),
-        VersionKey::Newest(count) => (
+        VersionKey::Selected(VersionSelection::Newest(count)) => (
             &statements::POSTGRES_PERMITTED_VERSIONS_NEWEST_FIRST,
             Some(i64::from(count).into()),
         ),
@@ -418,20 +440,12 @@ fn permitted_statement(read: PermittedRead<'_>) -> Statement {
         .short()
 }
 
-fn permitted(
-    versions: Result<Vec<StoredVersion>, RepositoryError>,
-    stored_name: Option<Result<CredentialName, RepositoryError>>,
-) -> Result<PermittedVersions, RepositoryError> {
-    Ok(PermittedVersions {
-        versions: versions?,
-        stored_name: stored_name.transpose()?,
-    })
-}
-
 /// The database responds, but writes fail.
 #[derive(Debug, thiserror::Error)]
 #[error("the last write to the database failed: its disk is full or broken")]
 struct WriteCheckError;
+
+const CURRENT: VersionKey = VersionKey::Selected(VersionSelection::Current);
 
 /// The maximum number of names in a statement.
 const NAMES_AT_ONCE: usize = 256;

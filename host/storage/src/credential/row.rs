@@ -96,7 +96,7 @@ const COLUMNS_IF_SIGNED: &[NewColumn] = new_columns! { version:
     key_length_bits = facts(version).map(|facts| i64::from(facts.key_length_bits));
     serial_number = facts(version)?.serial_number.as_ref().map(SerialNumber::octets);
     signed_by = signer(version).map(CredentialName::as_str);
-    signed_by_folded = signer(version).map(|name| name.lookup().folded().to_owned());
+    signed_by_folded = signer(version).map(CredentialName::folded);
     issuer_version_id = version.attributes.issuer?.version_id;
     issuer_expires_at = version.attributes.issuer.map(|issuer| issuer.expires_at.timestamp_millis());
 };

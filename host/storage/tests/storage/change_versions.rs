@@ -276,8 +276,8 @@ async fn read_versions_are_compared_in_any_selection() {
     let old = fixture.append("/root", "certificate", 1).await;
     let new = fixture.append("/root", "certificate", 2).await;
     for (selection, ids, is_same) in [
-        (VersionSelection::All, vec![new, old], true),
-        (VersionSelection::All, vec![new], false),
+        (VersionSelection::ALL, vec![new, old], true),
+        (VersionSelection::ALL, vec![new], false),
         (VersionSelection::Newest(1), vec![new], true),
         (VersionSelection::Newest(1), vec![old], false),
         (VersionSelection::Current, vec![new], true),

@@ -145,7 +145,7 @@ async fn an_invalid_row_is_an_inconsistency_that_names_its_column() {
     fixture
         .change("update credential set credential_type = '???'")
         .await;
-    let outcome = fixture.versions("/a", VersionSelection::All).await;
+    let outcome = fixture.versions("/a", VersionSelection::ALL).await;
     assert!(matches!(
         outcome,
         Err(RepositoryError::Inconsistent("credential.credential_type"))

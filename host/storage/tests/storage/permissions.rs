@@ -5,6 +5,7 @@ use keywright_core::{
     permission::{Actor, Grant, Operation, Operations, Permission, PermissionPath},
     ports::{
         CredentialRepository, PermissionRepository, PermittedRead, PermittedVersions, VersionKey,
+        VersionSelection,
     },
 };
 
@@ -45,11 +46,7 @@ async fn a_refused_read_returns_neither_versions_nor_a_name() {
         if !operations.is_empty() {
             fixture.grant("/a", operations).await;
         }
-        for versions in [
-            VersionKey::Current,
-            VersionKey::Newest(1),
-            VersionKey::Id(id),
-        ] {
+        for versions in [CURRENT, NEWEST, VersionKey::Id(id)] {
             for name in ["/a", "/A"] {
                 let found = fixture.permitted(name, versions).await;
                 assert!(found.versions.is_empty(), "{name} {versions:?}");
@@ -65,7 +62,7 @@ async fn the_caller_can_refuse_a_read_that_a_permission_allows() {
     fixture.grant("/a", &[Operation::Read]).await;
     fixture.append("/a", "value", 1).await;
     let mut refuse = |_| false;
-    let found = fixture.read("/a", VersionKey::Current, &mut refuse).await;
+    let found = fixture.read("/a", CURRENT, &mut refuse).await;
     assert!(found.versions.is_empty());
     assert_eq!(found.stored_name, None);
 }
@@ -77,11 +74,11 @@ async fn without_versions_the_stored_name_is_returned() {
     let id = fixture.append("/Stored", "value", 1).await;
     let other = fixture.append("/other", "value", 1).await;
     for (name, versions, expected) in [
-        ("/stored", VersionKey::Current, Some("/Stored")),
-        ("/stored", VersionKey::Newest(1), Some("/Stored")),
+        ("/stored", CURRENT, Some("/Stored")),
+        ("/stored", NEWEST, Some("/Stored")),
         ("/stored", VersionKey::Id(id), Some("/Stored")),
         ("/Stored", VersionKey::Id(other), Some("/Stored")),
-        ("/absent", VersionKey::Current, None),
+        ("/absent", CURRENT, None),
         ("/absent", VersionKey::Id(id), None),
     ] {
         let found = fixture.permitted(name, versions).await;
@@ -132,7 +129,6 @@ impl Fixture {
     ) -> PermittedVersions {
         let read = PermittedRead {
             actor: &Actor::parse(ACTOR).unwrap(),
-            operation: Operation::Read,
             paths: &PermissionPath::covering(name),
             name: &LookupName::new(name),
             versions,
@@ -142,3 +138,5 @@ impl Fixture {
 }
 
 const ACTOR: &str = "reader";
+const CURRENT: VersionKey = VersionKey::Selected(VersionSelection::Current);
+const NEWEST: VersionKey = VersionKey::Selected(VersionSelection::Newest(1));

@@ -225,7 +225,7 @@ impl Fixture {
     }
 
     pub(crate) async fn all(&self, name: &str) -> Vec<StoredVersion> {
-        self.versions(name, VersionSelection::All).await.unwrap()
+        self.versions(name, VersionSelection::ALL).await.unwrap()
     }
 
     /// Changes rows like another program would.

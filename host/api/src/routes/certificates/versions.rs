@@ -70,7 +70,7 @@ async fn list(
 ) -> Result<Response, ApiError> {
     let selection = match query.boolean("current")? {
         Some(true) => VersionSelection::Current,
-        Some(false) | None => VersionSelection::All,
+        Some(false) | None => VersionSelection::ALL,
     };
     let versions = api
         .credentials

@@ -146,7 +146,7 @@ async fn get(Call { api, caller }: Call, query: QueryParameters) -> Result<Respo
             return Err(ApiError::new(StatusCode::NOT_FOUND, error));
         }
         (Some(true), None) => VersionSelection::Current,
-        (_, None) => VersionSelection::All,
+        (_, None) => VersionSelection::ALL,
         (_, Some(count)) => VersionSelection::Newest(count),
     };
     let has_provenance = query.boolean(PROVENANCE)?.unwrap_or(false);
