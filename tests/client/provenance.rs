@@ -17,7 +17,9 @@ async fn provenance(server: &Server, name: &str) -> Value {
 
 #[tokio::test]
 async fn imported_credentials_keep_plugin_and_parameters() {
-    let options = Options::default().plugin("app-svid", "svid", &["random", "signing"], "");
+    let options = Options::default()
+        .plugin("app-svid", "svid", &["random", "signing"], "")
+        .plugin("ecdsa", "ecdsa", &["random"], "");
     let source = Server::start_with(&options).await;
     let parameters = json!({"length": 40, "include_special": true});
     source
@@ -30,7 +32,8 @@ async fn imported_credentials_keep_plugin_and_parameters() {
     // The export contains this credential before its CA.
     let issued = json!({"ca": "/ca"});
     source.generated("/app", "app-svid", issued).await;
-    let names = ["/app", "/password", "/user", "/ca", "/leaf"];
+    source.generated("/key", "ecdsa", json!({})).await;
+    let names = ["/app", "/key", "/password", "/user", "/ca", "/leaf"];
     for file in ["export.yml", "export.json"] {
         let shell = Shell::of(&source);
         shell.run(&["export", "--file", file]).expect(0);

@@ -115,15 +115,23 @@ impl Entry {
     }
 
     /// Returns whether a stored credential already has this type, value and metadata, regardless of the order of fields, and this
-    /// plugin if the entry names one. Does not compare parameters, because servers may store them in another form.
+    /// plugin if the entry names one. Compares neither parameters, which servers may store in another form, nor fingerprints, which
+    /// set keys do not have.
     pub(crate) fn is_stored_as(&self, stored: &Self) -> bool {
         let (own, stored) = (&self.credential, &stored.credential);
         let plugin =
             |one: &SetCredential| one.provenance.as_ref().map(|(digest, _)| digest.clone());
         let node = |json: &SecretJson| Node::from_json(json.expose()).ok();
+        let value = |one: &SetCredential| match node(&one.value) {
+            Some(Node::Mapping(mut fields)) if one.credential_type != "json" => {
+                fields.retain(|(field, _)| field != FINGERPRINT);
+                Some(Node::Mapping(fields))
+            }
+            other => other,
+        };
         own.credential_type == stored.credential_type
             && own.metadata.as_ref().map(node) == stored.metadata.as_ref().map(node)
-            && node(&own.value) == node(&stored.value)
+            && value(own) == value(stored)
             && (own.provenance.is_none() || plugin(own) == plugin(stored))
     }
 
@@ -280,7 +288,9 @@ const FIELDS: [&str; 8] = [
 ];
 
 /// Fields of a value that the server ignores: it computes a new hash, and set keys have no fingerprint.
-const IGNORED_VALUE_FIELDS: [&str; 2] = ["password_hash", "public_key_fingerprint"];
+const IGNORED_VALUE_FIELDS: [&str; 2] = ["password_hash", FINGERPRINT];
+
+const FINGERPRINT: &str = "public_key_fingerprint";
 
 #[cfg(test)]
 mod tests {
