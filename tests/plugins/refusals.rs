@@ -45,6 +45,15 @@ fn of_text(files: &TempDir, text: &str) -> Options {
 }
 
 #[test]
+fn exceeding_a_limit_without_a_setting_suggests_no_setting() {
+    let files = TempDir::new().unwrap();
+    let instances = "(core instance (instantiate $module))".repeat(65);
+    let options = importing(&files, &format!("(core module $module) {instances}"));
+    let remedy = "contains 65 core module instances; use another component";
+    assert_refused(&options, &[remedy]);
+}
+
+#[test]
 fn plugin_of_another_type_is_rejected() {
     let plain = section(&component("plain"), "grants = [\"random\"]");
     let options = Options::default().generator("token", &plain);

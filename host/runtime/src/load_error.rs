@@ -222,10 +222,7 @@ pub enum PluginRefusedError {
         "it has more than {max} {what}, which would take too much time and memory to load; use a smaller component"
     )]
     TooComplex { what: &'static str, max: u64 },
-    #[error(
-        "it needs more than the sandbox allows: {}; raise memory_bytes_max or use another component",
-        without_limit(.0)
-    )]
+    #[error("it needs more than the sandbox allows: {}", exceeded(.0))]
     TooDemanding(wasmtime::Error),
 }
 
@@ -249,11 +246,17 @@ impl PluginRefusedError {
     }
 }
 
-/// Returns the engine's message without the limit, which it shows in hexadecimal.
-fn without_limit(cause: &wasmtime::Error) -> String {
+/// Returns the engine's message and a remedy. Omits the limit, which the message may show in hexadecimal. Only the size of a memory has
+/// a setting.
+fn exceeded(cause: &wasmtime::Error) -> String {
     let message = cause.root_cause().to_string();
     let needed = message.split(" which exceeds").next().unwrap_or_default();
-    needed.trim_end_matches(',').to_owned()
+    let remedy = if needed.starts_with("memory ") {
+        "raise memory_bytes_max or use another component"
+    } else {
+        "use another component"
+    };
+    format!("{}; {remedy}", needed.trim_end_matches(','))
 }
 
 fn role_name(is_generator: bool) -> &'static str {
