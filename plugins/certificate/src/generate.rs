@@ -1,8 +1,10 @@
 //! Generates certificates.
 
+use der::Decode;
 use keywright_plugin_support::{Failure, Violation, canonical, no_settings, to_json};
 use rand_core::CryptoRng;
 use serde::Serialize;
+use x509_cert::name::Name;
 
 use crate::{
     issuer::{Issuer, SigningError},
@@ -81,7 +83,7 @@ fn certificate(
     }
     if let Some(issuer) = issuer {
         let (issuer_name, subject) = tbs::names(&tbs_certificate).map_err(tbs::not_encoded)?;
-        let has_name_of_issuer = issuer_name == subject;
+        let has_name_of_issuer = folded(issuer_name)? == folded(subject)?;
         if has_name_of_issuer && !parameters.is_ca && !parameters.subject.has_common_name() {
             return Err(Failure::InvalidParameters(Violation::of_whole(
                 "common_name is required, because the other parameters of the subject equal the subject of the signing CA",
@@ -100,6 +102,12 @@ fn certificate(
         });
     }
     tbs::certificate(&tbs_certificate, &key.sign(&tbs_certificate, random)?)
+}
+
+/// Returns a name as text without the differences that other programs ignore.
+fn folded(name: &[u8]) -> Result<String, Failure> {
+    let name = Name::from_der(name).map_err(tbs::not_encoded)?;
+    Ok(name.to_string().to_lowercase())
 }
 
 fn too_large() -> Failure {

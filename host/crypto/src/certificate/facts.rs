@@ -1,6 +1,8 @@
 //! Reads facts from certificates, including the identity and the purpose of client certificates. The chain of client certificates
 //! is verified elsewhere.
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, Utc};
 use keywright_core::certificate::{
     CertificateFacts, ClientAuthorityFacts, ClientCertificateFacts, IssuanceFacts, SerialNumber,
@@ -24,7 +26,7 @@ use x509_parser::{
         OID_X509_EXT_SUBJECT_ALT_NAME,
     },
     prelude::FromDer,
-    x509::{AttributeTypeAndValue, SubjectPublicKeyInfo},
+    x509::{AttributeTypeAndValue, SubjectPublicKeyInfo, X509Name},
 };
 use zeroize::Zeroizing;
 
@@ -191,6 +193,26 @@ fn organization_units(certificate: &X509Certificate<'_>) -> Vec<String> {
         .subject()
         .iter_organizational_unit()
         .filter_map(text)
+        .collect()
+}
+
+/// Returns whether programs may regard two names as equal (RFC 5280, section 7.1): regardless of string types, case, and spaces.
+pub(super) fn is_same_name(one: &X509Name<'_>, other: &X509Name<'_>) -> bool {
+    folded(one) == folded(other)
+}
+
+/// Returns the types and folded values of the attributes of each relative name.
+fn folded(name: &X509Name<'_>) -> Vec<BTreeSet<(Vec<u8>, Vec<u8>)>> {
+    let of_attribute = |attribute: &AttributeTypeAndValue<'_>| {
+        let value = text(attribute).map_or(attribute.attr_value().data.to_vec(), |text| {
+            let words: Vec<_> = text.split_whitespace().collect();
+            words.join(" ").to_lowercase().into_bytes()
+        });
+        (attribute.attr_type().as_bytes().to_vec(), value)
+    };
+    let relative_names = name.iter_rdn();
+    relative_names
+        .map(|relative| relative.iter().map(of_attribute).collect())
         .collect()
 }
 

@@ -23,7 +23,7 @@ use x509_parser::{
         OID_X509_EXT_CERT_TYPE, OID_X509_EXT_SUBJECT_KEY_IDENTIFIER,
     },
     prelude::FromDer,
-    x509::{AlgorithmIdentifier, X509Version},
+    x509::{AlgorithmIdentifier, X509Name, X509Version},
 };
 
 use super::{facts, grammar, signing_key::SigningKey};
@@ -244,7 +244,9 @@ fn has_subject_of_its_own(issuer: &Issuer, tbs: &TbsCertificate<'_>) -> bool {
         let name = tbs.subject.iter_common_name().next().and_then(facts::text);
         name.is_some() && name == rules.common_name
     };
-    rules.may_be_authority || tbs.subject.as_raw() != issuer.subject || has_requested_name()
+    let has_issuers_name = X509Name::from_der(&issuer.subject)
+        .map_or(true, |(_, name)| facts::is_same_name(&name, &tbs.subject));
+    rules.may_be_authority || !has_issuers_name || has_requested_name()
 }
 
 fn has_requested_signing_usages(issuer: &Issuer, tbs: &TbsCertificate<'_>) -> bool {

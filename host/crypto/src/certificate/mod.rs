@@ -85,7 +85,8 @@ impl Certificates for X509Certificates {
         fields: CertificateFields<'_>,
         issuer: Option<&dyn CertificateIssuer>,
     ) -> Result<CertificateFacts, CertificateError> {
-        let der = first_der(CERTIFICATE, fields.certificate.ok_or(absent(CERTIFICATE))?)?;
+        let pem = fields.certificate.ok_or(absent(CERTIFICATE))?;
+        let der = first_der(CERTIFICATE, pem)?;
         let certificate = parse_well_formed(CERTIFICATE, &der)?;
         let private_key = fields.private_key.ok_or(absent(PRIVATE_KEY))?;
         check_private_key(Some(&certificate), private_key)?;
@@ -96,8 +97,15 @@ impl Certificates for X509Certificates {
             Ok(false) => return Err(refused(CERTIFICATE, "is not signed by its issuer")),
             Err(reason) => return Err(refused(CERTIFICATE, reason.to_string())),
         }
-        if first_der(CA, fields.ca.ok_or(absent(CA))?)? != signer_der {
+        let ca = fields.ca.ok_or(absent(CA))?;
+        // Programs trust every certificate in it.
+        if first_der(CA, ca)? != signer_der || facts::all_certificates(ca).count() > 1 {
             return Err(refused(CA, "is not the certificate of the issuer"));
+        }
+        for (field, text) in [(CERTIFICATE, pem), (CA, ca)] {
+            if facts::stored_text(text) != text {
+                return Err(refused(field, "is PEM that programs read differently"));
+            }
         }
         read_facts(&certificate)
     }

@@ -42,6 +42,9 @@ fn generated_value_must_be_complete_and_signed_by_the_issuer() {
     );
     let other_key = Some(&other.private_key);
     let other_ca = Some(other.certificate.as_str());
+    let both = format!("{}{}", authority.certificate, other.certificate);
+    let indented = format!("  {}", authority.certificate);
+    let with_ca = |ca| CertificateFields { ca, ..whole };
     for (made, issuer, sentence) in [
         (
             CertificateFields {
@@ -59,11 +62,7 @@ fn generated_value_must_be_complete_and_signed_by_the_issuer() {
             Some(&issuer),
             "private_key is missing",
         ),
-        (
-            CertificateFields { ca: None, ..whole },
-            Some(&issuer),
-            "ca is missing",
-        ),
+        (with_ca(None), Some(&issuer), "ca is missing"),
         (
             CertificateFields {
                 private_key: other_key,
@@ -73,12 +72,19 @@ fn generated_value_must_be_complete_and_signed_by_the_issuer() {
             "private_key does not belong to certificate",
         ),
         (
-            CertificateFields {
-                ca: other_ca,
-                ..whole
-            },
+            with_ca(other_ca),
             Some(&issuer),
             "ca is not the certificate of the issuer",
+        ),
+        (
+            with_ca(Some(&both)),
+            Some(&issuer),
+            "ca is not the certificate of the issuer",
+        ),
+        (
+            with_ca(Some(&indented)),
+            Some(&issuer),
+            "ca is PEM that programs read differently",
         ),
         (
             whole,

@@ -127,12 +127,15 @@ fn a_leaf_without_a_common_name_never_gets_its_cas_subject() {
     let openssl = Openssl::new();
     let authority = openssl.self_signed(P256, &["-subj", "/O=Keywright"]);
     let mut body = leaf(&openssl, signer(&authority, false).as_ref());
-    body.subject.clone_from(&body.issuer);
-    assert_refused(
-        &authority,
-        &body.to_der(),
-        "the subject must not be the issuer's",
-    );
+    let in_other_case = b"\x30\x14\x31\x12\x30\x10\x06\x03\x55\x04\x0a\x13\x09KEYWRIGHT";
+    for subject in [body.issuer.clone(), in_other_case.to_vec()] {
+        body.subject = subject;
+        assert_refused(
+            &authority,
+            &body.to_der(),
+            "the subject must not be the issuer's",
+        );
+    }
 }
 
 #[test]
