@@ -15,6 +15,9 @@ pub struct ClockWatch {
     /// A clock reading and the uptime of the process at that time. Later readings are compared with it, so that small differences
     /// add up.
     reference: Option<(DateTime<Utc>, TimeDelta)>,
+    /// The uptime from which the process trusts the clock, after a jump that it found itself. Another server's record must not end
+    /// this earlier.
+    settled_at: TimeDelta,
 }
 
 impl ClockWatch {
@@ -36,13 +39,14 @@ impl ClockWatch {
         if !runs_evenly || self.reference.is_none() {
             self.reference = Some((now, uptime));
         }
-        let trusted_from = match follows {
-            Some(last) if runs_evenly => last.trusted_from,
-            _ => now + CLOCK_SETTLING,
-        };
+        if !runs_evenly {
+            self.settled_at = uptime + CLOCK_SETTLING;
+        }
+        let settled = now + (self.settled_at - uptime);
         ClockRecord {
             seen_at: now,
-            trusted_from,
+            trusted_from: follows
+                .map_or(now + CLOCK_SETTLING, |last| last.trusted_from.max(settled)),
         }
     }
 }
@@ -122,5 +126,26 @@ mod tests {
         let mut watch = ClockWatch::default();
         let first = watch.evaluate(DateTime::UNIX_EPOCH, TimeDelta::zero(), None);
         assert!(!first.is_trusted(), "there was no earlier reading");
+    }
+
+    #[test]
+    fn a_record_of_another_server_does_not_end_the_settling() {
+        let start = DateTime::UNIX_EPOCH + TimeDelta::days(10_000);
+        let (mut jumping, mut steady) = (ClockWatch::default(), ClockWatch::default());
+        let mut record = Some(ClockRecord {
+            seen_at: start,
+            trusted_from: start - TimeDelta::days(1),
+        });
+        for (minutes, jump_hours) in [(0, 0), (10, 23), (15, 0), (20, 23), (80, 23)] {
+            let watch = if minutes == 15 {
+                &mut steady
+            } else {
+                &mut jumping
+            };
+            let uptime = TimeDelta::minutes(minutes);
+            let now = start + uptime + TimeDelta::hours(jump_hours);
+            record = Some(watch.evaluate(now, uptime, record));
+        }
+        assert!(!record.unwrap().is_trusted());
     }
 }
