@@ -338,12 +338,14 @@ impl ProviderKeys {
     }
 
     /// Fetches the keys now, and again whenever they are old, also without requests: the first request after a quiet time must
-    /// not be verified with a withdrawn key.
+    /// not be verified with a withdrawn key. So a failed fetch is soon retried.
     pub(super) async fn keep_fresh(self: Arc<Self>) {
         let mut attempts_seen = 0;
         loop {
             self.fetch(attempts_seen).await;
-            sleep(self.pace.age_max).await;
+            let age = self.cached().map(|(_, since)| since.elapsed());
+            let left = age.map_or(Duration::ZERO, |age| self.pace.age_max.saturating_sub(age));
+            sleep(left.max(self.pace.interval_min).max(RETRY_PAUSE_MIN)).await;
             attempts_seen = self.attempts.load(Ordering::Acquire);
         }
     }
@@ -408,6 +410,9 @@ impl ProviderKeys {
         self.current.read().clone()
     }
 }
+
+/// The minimum pause before keys are fetched again without requests.
+const RETRY_PAUSE_MIN: Duration = Duration::from_millis(100);
 
 /// Maximum number of callers that wait for the provider. They are not authenticated yet: without a limit, requests with invented
 /// key ids could pile up while a provider hangs.

@@ -172,6 +172,16 @@ async fn a_failed_fetch_is_retried() {
 }
 
 #[tokio::test]
+async fn a_failed_fetch_is_retried_soon_without_requests() {
+    let provided = provided(1, UNLIMITED);
+    tokio::spawn(Arc::clone(&provided.keys).keep_fresh());
+    while provided.keys.cached().is_none() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(provided.fetches(), 2);
+}
+
+#[tokio::test]
 async fn callers_share_the_result_of_a_failed_fetch() {
     let provided = provided(usize::MAX, UNLIMITED);
     let response = provided.may_respond.acquire().await.unwrap();
