@@ -145,6 +145,9 @@ impl GenerateCredentials {
         let (key, current) = (CredentialKey::Name(&name), VersionSelection::Current);
         let existing = self.store.repository.versions_of(key, current).await?;
         let newest = existing.iter().max_by_key(|version| version.sequence);
+        if newest.is_some_and(|newest| !permit.covers(&newest.name)) {
+            return Err(UseCaseError::WriteNotPermitted);
+        }
         if let Some(newest) = newest
             && newest.credential_type != generate.credential_type
         {

@@ -69,14 +69,15 @@ pub(super) async fn append_within(
 ) -> Result<Result<AddedVersion, Appended>, RepositoryError> {
     let credential = match find_credential(transaction, &version.name, condition).await? {
         Some(existing) => {
+            // The caller may not know the type of a credential in another casing.
+            if existing.name.as_str() != version.name.as_str() {
+                return Ok(Err(Appended::CasingDiffers(existing.name)));
+            }
             if existing.credential_type != version.credential_type {
                 return Ok(Err(Appended::TypeDiffers(existing.credential_type)));
             }
             if !holds(condition, Some(&existing)) {
                 return Ok(Err(Appended::Changed));
-            }
-            if existing.name.as_str() != version.name.as_str() {
-                return Ok(Err(Appended::CasingDiffers(existing.name)));
             }
             existing
         }

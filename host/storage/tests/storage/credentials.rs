@@ -110,7 +110,7 @@ async fn a_version_for_a_recreated_credential_is_not_added() {
 }
 
 #[tokio::test]
-async fn appending_checks_the_type_before_the_condition() {
+async fn appending_checks_casing_type_and_condition_in_order() {
     let fixture = Fixture::new().await;
     let first = fixture.append("/a", "value", 1).await;
     let always = AppendCondition::Always;
@@ -128,6 +128,7 @@ async fn appending_checks_the_type_before_the_condition() {
             always,
             "CasingDiffers(CredentialName(\"/a\"))",
         ),
+        ("/A", "json", newest(None), "CasingDiffers"),
         ("/absent", "value", newest(Some(first)), "Changed"),
     ] {
         let new = version(&fixture, name, credential_type, 2);
