@@ -188,6 +188,22 @@ async fn many_permissions_on_absent_names_make_pages() {
 }
 
 #[tokio::test]
+async fn the_next_page_of_a_filter_reveals_no_hidden_name() {
+    let server = server().await;
+    for number in 0..512 {
+        server.set_value(&format!("/team/s{number:03}"), "v").await;
+    }
+    for number in 0..255 {
+        let path = format!("/a/{number}");
+        server.grant(&path, GUEST_ACTOR, &["read"]).await;
+    }
+    server.grant("/Team/*", GUEST_ACTOR, &["read"]).await;
+    let mut browser = Browser::logged_in(&server, GUEST).await;
+    let first = browser.page("/console?type=value").await;
+    first.assert_lacks("s511");
+}
+
+#[tokio::test]
 async fn versions_past_the_maximum_are_not_shown() {
     let (server, mut browser) = session().await;
     let older = "Older versions are not shown.";

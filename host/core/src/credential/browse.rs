@@ -220,7 +220,9 @@ impl ReadCredentials {
         let listed = repository
             .list(caller.actor(), &folded, &after_name(&folded), 1)
             .await?;
-        Ok(listed.into_iter().next())
+        // It may have been recreated in another casing, which the caller may not read.
+        let mut listed = listed.into_iter();
+        Ok(listed.next().filter(|listed| listed.name == *name))
     }
 
     /// Returns the latest versions of a credential. Nothing is decrypted.
@@ -369,8 +371,10 @@ impl ReadCredentials {
         let mut queries = 0;
         for (start, before) in permissions.ranges(Operation::Read, below.as_str()) {
             let mut start = start.max(from.to_owned());
+            // Whether `start` reveals no name that the caller may not read. If it would, the page needs more queries.
+            let mut is_known = true;
             while start < before {
-                if queries == FILTER_QUERIES_MAX {
+                if queries >= FILTER_QUERIES_MAX && is_known {
                     page.next = Some(start);
                     return Ok(page);
                 }
@@ -383,9 +387,8 @@ impl ReadCredentials {
                 for credential in listed {
                     let folded = credential.name.folded();
                     start = after_name(&folded);
-                    if !folded.contains(&part_of_name)
-                        || !filter.accepts(&credential)
-                        || !permissions.allow(Operation::Read, credential.name.as_str())
+                    is_known = permissions.allow(Operation::Read, credential.name.as_str());
+                    if !is_known || !folded.contains(&part_of_name) || !filter.accepts(&credential)
                     {
                         continue;
                     }
