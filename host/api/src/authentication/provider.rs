@@ -24,7 +24,8 @@ use crate::response::error_chain;
 /// A source of published keys.
 #[async_trait]
 pub(super) trait IdentityProvider: Send + Sync {
-    async fn keys(&self) -> Result<TrustedKeys, Box<dyn std::error::Error + Send + Sync>>;
+    /// Returns `None` if the provider publishes no usable key.
+    async fn keys(&self) -> Result<Option<TrustedKeys>, Box<dyn std::error::Error + Send + Sync>>;
 }
 
 /// An identity provider that publishes its issuer and the URL of its keys at `<url>/.well-known/openid-configuration` (OIDC
@@ -193,7 +194,7 @@ async fn received(mut response: reqwest::Response) -> Result<Vec<u8>, DocumentEr
 
 #[async_trait]
 impl IdentityProvider for HttpsIdentityProvider {
-    async fn keys(&self) -> Result<TrustedKeys, Box<dyn std::error::Error + Send + Sync>> {
+    async fn keys(&self) -> Result<Option<TrustedKeys>, Box<dyn std::error::Error + Send + Sync>> {
         let discovery: Discovery = self.fetch(&self.discovery_url).await?;
         if discovery.issuer.is_empty() {
             return Err(DocumentError::NoIssuer.into());
@@ -201,10 +202,8 @@ impl IdentityProvider for HttpsIdentityProvider {
         let keys_url = self.keys_url(&discovery)?;
         let published = self.fetch::<PublishedKeys>(&keys_url).await?.usable();
         self.log_ignored(published.ignored);
-        if published.keys.is_empty() {
-            return Err(DocumentError::NoKey.into());
-        }
-        Ok(TrustedKeys::new(discovery.issuer, published.keys))
+        let has_key = !published.keys.is_empty();
+        Ok(has_key.then(|| TrustedKeys::new(discovery.issuer, published.keys)))
     }
 }
 
@@ -235,8 +234,6 @@ enum DocumentError {
     KeysAddressMalformed,
     #[error("the discovery document has an empty issuer")]
     NoIssuer,
-    #[error("the key set has neither an RSA key for RS256 nor a P-256 key for ES256")]
-    NoKey,
     #[error("the provider responded to the request for {1} with status {0}")]
     StatusUnexpected(StatusCode, Url),
     #[error("the document is larger than {DOCUMENT_BYTES_MAX} bytes")]
@@ -268,7 +265,7 @@ const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
 
 /// The cached keys of one provider.
 ///
-/// The last fetched keys stay in use until newer ones replace them. While the provider is unavailable, tokens remain valid until
+/// The last fetched keys stay in use until the provider publishes others, or none. While it is unavailable, tokens remain valid until
 /// they expire. Otherwise, an attack on the provider would lock out all callers.
 pub(super) struct ProviderKeys {
     provider: Box<dyn IdentityProvider>,
@@ -378,7 +375,7 @@ impl ProviderKeys {
         let fetched = self.provider.keys().await;
         *last_attempt = Some(Instant::now());
         match fetched {
-            Ok(keys) => {
+            Ok(Some(keys)) => {
                 let mut current = self.current.write();
                 // Keep an unchanged set, because it caches verified tokens.
                 let keys = match current.take() {
@@ -386,6 +383,13 @@ impl ProviderKeys {
                     _ => Arc::new(keys),
                 };
                 *current = Some((keys, Instant::now()));
+            }
+            // All keys were withdrawn.
+            Ok(None) => {
+                *self.current.write() = None;
+                tracing::warn!(
+                    "the identity provider publishes neither an RSA key for RS256 nor a P-256 key for ES256",
+                );
             }
             Err(error) => tracing::warn!(
                 error = error_chain(error.as_ref()),

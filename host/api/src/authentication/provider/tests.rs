@@ -78,7 +78,7 @@ struct Rotating {
 
 #[async_trait]
 impl IdentityProvider for Rotating {
-    async fn keys(&self) -> Result<TrustedKeys, Box<dyn std::error::Error + Send + Sync>> {
+    async fn keys(&self) -> Result<Option<TrustedKeys>, Box<dyn std::error::Error + Send + Sync>> {
         let fetch = self.fetches.fetch_add(1, Ordering::SeqCst) + 1;
         let _allowed = self.may_respond.acquire().await?;
         if fetch <= self.failures {
@@ -88,7 +88,7 @@ impl IdentityProvider for Rotating {
             id: Some(format!("key-{}", if self.rotates { fetch } else { 1 })),
             key: KEY.verification_key(),
         };
-        Ok(TrustedKeys::new("issuer".to_owned(), vec![key]))
+        Ok(Some(TrustedKeys::new("issuer".to_owned(), vec![key])))
     }
 }
 
