@@ -63,7 +63,6 @@ mod generate {
 mod http {
     mod access_log;
     mod bodies;
-    mod clients;
     mod paths;
     mod responses;
     mod routing;

@@ -47,23 +47,6 @@ fn is_regeneratable(version: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn every_type_is_generated_and_read() {
-    let server = server().await;
-    for (credential_type, parameters, _) in types() {
-        let version = generated(&server, "/a", credential_type, &parameters).await;
-        assert_eq!(version["type"], credential_type);
-        assert!(!secret(&version).as_str().unwrap().is_empty());
-        let id = version["id"].as_str().unwrap();
-        let by_id = server.get(&format!("/api/v1/data/{id}")).await;
-        assert_eq!(by_id.expect(200).json(), version);
-        assert_eq!(server.versions("/a").await, [version]);
-        let other = server.generate("/a", "password", json!({})).await;
-        other.expect(400).error();
-        server.delete("/api/v1/data?name=/a").await.expect(204);
-    }
-}
-
-#[tokio::test]
 async fn every_generate_mode_applies_to_every_type() {
     let server = server().await;
     for (credential_type, parameters, _) in types() {

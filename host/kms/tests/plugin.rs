@@ -5,7 +5,6 @@
 )]
 
 use std::{
-    fs,
     path::PathBuf,
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
@@ -215,19 +214,6 @@ async fn trusted_authorities_require_tls() {
         refused.contains("could not report its version"),
         "{refused}"
     );
-}
-
-#[tokio::test]
-async fn client_reconnects_to_a_restarted_plugin() {
-    let folder = PluginFolder::new();
-    let serving = folder.serve(Fake::default(), None);
-    let plugin = KeyManagementPlugin::connect(folder.settings())
-        .await
-        .unwrap();
-    serving.abort();
-    fs::remove_file(folder.path("kms.sock")).unwrap();
-    folder.serve(Fake::default(), None);
-    assert_eq!(plugin.wrap_key(b"key").await.unwrap(), b"key");
 }
 
 /// Starts a plugin and connects to it.

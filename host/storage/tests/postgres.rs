@@ -11,7 +11,7 @@ use std::{collections::HashSet, error::Error as _, fs, path::Path, sync::Arc, ti
 
 use keywright_core::{
     Secret,
-    credential::{CredentialName, Find, FindNames, LookupName, VersionAttributes},
+    credential::{CredentialName, Find, FindNames, LookupName},
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CheckRepository, CredentialRepository,
         Identifiers, NewVersion, PermissionRepository, ReadVersions, RepositoryError,
@@ -200,29 +200,6 @@ async fn the_newest_version_is_the_last_one_committed() {
     let last = "select v.id from credential_version v order by v.xmin::text::bigint desc limit 1";
     let url = url(&fixture);
     assert_eq!(server().run_at(&url, last), read[0].to_string());
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn several_servers_add_only_one_transitional_version() {
-    let fixture = Fixture::new().await;
-    let servers = servers(&fixture).await;
-    fixture.append("/c", "certificate", 1).await;
-    let written = append_at_once(&servers, 12, || {
-        let new = version(&fixture, "/c", "certificate", 2);
-        let is_transitional = true;
-        (
-            NewVersion {
-                attributes: VersionAttributes {
-                    is_transitional,
-                    ..VersionAttributes::default()
-                },
-                ..new
-            },
-            AppendCondition::Always,
-        )
-    })
-    .await;
-    assert_eq!((written.len(), fixture.all("/c").await.len()), (1, 2));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

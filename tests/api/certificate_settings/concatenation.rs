@@ -144,18 +144,6 @@ async fn a_transitional_signer_comes_before_the_active_version() {
 }
 
 #[tokio::test]
-async fn a_second_transitional_version_is_400() {
-    let server = server(CONCATENATED).await;
-    root_in_rotation(&server).await;
-    let root = Certificate::named(&server, "/root").await;
-    let value = external_certificates::authority("root").value();
-    let body = json!({"value": value, "transitional": true});
-    let response = root.add_version(body).await;
-    response.expect_error(400, "clear its transitional flag");
-    assert_eq!(root.versions().await.len(), 2);
-}
-
-#[tokio::test]
 async fn bulk_regenerated_leaves_contain_transitional_and_new_ca() {
     let server = server(CONCATENATED).await;
     for (name, parameters) in [

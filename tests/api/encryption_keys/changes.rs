@@ -16,32 +16,6 @@ use super::{active_key_id, sections, usage, used, with_keys, with_secrets};
 
 // Creation of the record of a new active key.
 
-#[tokio::test]
-async fn servers_starting_together_with_a_new_key_share_one_record() {
-    let folder = TempDir::new().unwrap();
-    let storage = shared_storage(folder.path());
-    // Migrates the schema.
-    let first = Server::start_with(&with_keys(&["KEY_A"]).storage(&storage)).await;
-    first.stop().await;
-    // Deriving this key is slow, so all servers read the records before one of them adds a record.
-    let options = with_keys(&["PASSWORD"]).storage(&storage);
-    let start = || Server::start_with(&options);
-    let (one, two, three, four) = tokio::join!(start(), start(), start(), start());
-    let servers = [one, two, three, four];
-    let mut ids: Vec<_> = servers.iter().map(super::active_key_id).collect();
-    ids.dedup();
-    assert_eq!(ids.len(), 1, "{ids:?}");
-    for (number, server) in servers.iter().enumerate() {
-        server.set_value(&format!("/{number}"), "value").await;
-    }
-    for server in &servers {
-        assert_eq!(usage(server).await, used(4, 0, 0));
-        for number in 0..servers.len() {
-            server.newest(&format!("/{number}")).await;
-        }
-    }
-}
-
 #[test]
 fn start_fails_when_no_server_creates_the_key_record_in_time() {
     for (lines, message) in [

@@ -30,6 +30,22 @@ const REQUESTS: &str = r#"
 "#;
 
 #[tokio::test]
+async fn a_client_may_name_the_media_types_it_accepts() {
+    let server = Server::reused().await;
+    server.set_value("/a", "v").await;
+    for accepted in [
+        "application/json",
+        "application/json, application/*+json",
+        "*/*",
+    ] {
+        let request = server
+            .authorized(Method::GET, "/api/v1/data?name=/a")
+            .header("accept", accepted);
+        server.send(request).await.expect(200);
+    }
+}
+
+#[tokio::test]
 async fn every_body_is_json_in_utf_8() {
     let server = Server::reused().await;
     let version = server.stored("/a", "json", json!({"k": "ä"})).await;

@@ -133,16 +133,6 @@ async fn a_malformed_clock_record_is_replaced() {
 }
 
 #[tokio::test]
-async fn versions_beyond_one_batch_are_deleted() {
-    let server = Server::start_with(&options(&[])).await;
-    set_times(&server, "/a", 202).await;
-    let limited = options(&[("/*", "versions_max = 1")]);
-    let server = Server::start_in(server.stop().await, &limited).await;
-    after_a_run(&[&server]).await;
-    assert_eq!(values(&server, "/a").await, ["201"]);
-}
-
-#[tokio::test]
 async fn a_server_without_a_policy_deletes_nothing() {
     let servers = [
         Server::start_with(&options(&[])).await,

@@ -286,6 +286,8 @@ async fn rejected_set_repeats_no_secret() {
         vec![
             json!(format!("{{\"name\":\"/a\",\"type\":\"password\",\"value\":\"{canary}")),
             json!(format!("{{\"name\":\"/a\",\"value\":\"{canary}\",\"value\":1}}")),
+            json!(format!("{{\"name\":\"/a\",\"{canary} \":1,\"{canary} \":1}}")),
+            json!(format!("{{\"value\":{{\"$serde_json::private::RawValue\":\"{canary}\"}}}}")),
             json!([canary]),
             json!({"name": "/a", "type": "nonsense", "value": canary}),
             json!({"name": "/a", "type": {canary: canary}, "value": canary}),

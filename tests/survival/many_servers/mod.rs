@@ -132,27 +132,6 @@ async fn a_permission_change_is_effective_at_other_servers() {
 }
 
 #[tokio::test]
-async fn a_credential_change_is_effective_at_other_servers() {
-    for servers in each_engine().await {
-        for (number, writer) in servers.iter().enumerate() {
-            let value = format!("{number}");
-            let set = writer.set("/a", "value", value.into()).await.expect(200);
-            for reader in &servers {
-                let versions = reader.versions("/a").await;
-                assert_eq!(versions, [set.json()]);
-                let converged = json!({"name": "/p", "type": "password"});
-                reader.post("/api/v1/data", converged).await.expect(200);
-                assert_eq!(reader.versions("/p").await.len(), 1);
-            }
-            writer.delete("/api/v1/data?name=/a").await.expect(204);
-            for reader in &servers {
-                assert!(reader.versions("/a").await.is_empty());
-            }
-        }
-    }
-}
-
-#[tokio::test]
 async fn read_only_mode_applies_to_one_process() {
     for servers in each_engine().await {
         let body = json!({"read_only_mode": true}).to_string();

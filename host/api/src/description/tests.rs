@@ -8,7 +8,7 @@ use std::{
 
 use keywright_core::{
     credential::{CredentialName, CredentialType},
-    permission::{Operation, PermissionPath},
+    permission::PermissionPath,
 };
 use serde_json::{Map, Value, json};
 
@@ -273,32 +273,6 @@ fn every_specified_type_has_its_schemas() {
             assert!(!parameters.to_string().contains("readOnly"), "{name}");
         }
     }
-}
-
-#[test]
-fn permission_operations_are_complete() {
-    let document = document::document();
-    let all = |names: &Value| -> BTreeSet<String> {
-        let names = names.as_array().unwrap().iter();
-        names
-            .map(|name| name.as_str().unwrap().to_owned())
-            .collect()
-    };
-    let expected: BTreeSet<_> = Operation::ALL
-        .into_iter()
-        .map(|operation| operation.as_str().to_owned())
-        .collect();
-    assert_eq!(
-        all(&document["components"]["schemas"]["Operation"]["enum"]),
-        expected
-    );
-    let explain = &document["paths"]["/api/v2/permissions/explain"]["get"]["parameters"];
-    let operation = explain
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|parameter| parameter["name"] == "operation");
-    assert_eq!(all(&operation.unwrap()["schema"]["enum"]), expected);
 }
 
 #[test]

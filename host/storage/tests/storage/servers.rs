@@ -7,7 +7,7 @@ use keywright_core::ports::{CredentialRepository, Lease, Leases};
 use keywright_storage::{Database, DatabaseOpenError};
 use uuid::Uuid;
 
-use crate::support::{CountingIdentifiers, Fixture, Location, at};
+use crate::support::{CountingIdentifiers, Fixture, at};
 
 fn lease(name: &'static str, holder: u128) -> Lease {
     Lease {
@@ -162,23 +162,4 @@ async fn a_migration_that_was_changed_later_is_refused() {
         .change("update _sqlx_migrations set checksum = '' where version = 1")
         .await;
     assert!(reopened(&fixture).await.is_err());
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn concurrent_opens_of_a_new_database_migrate_it_once() {
-    let location = Location::new();
-    let open = || async {
-        let identifiers = Arc::new(CountingIdentifiers::default());
-        Database::open(&location.options(), identifiers).await
-    };
-    let (one, two, three, four) = tokio::join!(open(), open(), open(), open());
-    for opened in [one, two, three, four] {
-        opened.unwrap();
-    }
-    let fixture = Fixture::open(location).await;
-    let applied = fixture.count("select count(*) from _sqlx_migrations").await;
-    let last = fixture
-        .count("select max(version) from _sqlx_migrations")
-        .await;
-    assert_eq!(applied, last);
 }

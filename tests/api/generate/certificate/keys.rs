@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use x509_parser::extensions::ParsedExtension;
 
 use crate::{
-    external_certificates::{authority, authority_changed, authority_with},
+    external_certificates::{authority, authority_changed},
     keys::{assert_is_pem, with_certificate},
 };
 
@@ -148,22 +148,6 @@ async fn the_key_of_the_ca_determines_the_signature_algorithm() {
             assert_eq!(signature_algorithm(&leaf), algorithm, "{of_root} {of_leaf}");
             assert_eq!(leaf["key_length"], bits, "{of_root} {of_leaf}");
         }
-    }
-}
-
-#[tokio::test]
-async fn a_set_ca_of_every_key_type_signs() {
-    let server = Server::reused().await;
-    for (what, algorithm) in [
-        ("P-256", &rcgen::PKCS_ECDSA_P256_SHA256),
-        ("P-384", &rcgen::PKCS_ECDSA_P384_SHA384),
-        ("P-521", &rcgen::PKCS_ECDSA_P521_SHA512),
-        ("Ed25519", &rcgen::PKCS_ED25519),
-    ] {
-        let root = authority_with("root", algorithm);
-        server.stored("/root", "certificate", root.value()).await;
-        let leaf = server.generate_leaf("/leaf", "/root").await;
-        assert_eq!(leaf["value"]["ca"], root.certificate, "{what}");
     }
 }
 
