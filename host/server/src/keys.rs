@@ -61,6 +61,7 @@ pub(crate) async fn unlock(
     loop {
         let in_use = keys.check().await?;
         if let Some(key_ring) = keys.recognition.key_ring() {
+            keys.check_services().await?;
             keys.log(&key_ring, &in_use);
             return Ok(keys.shared(key_ring));
         }
@@ -85,6 +86,7 @@ pub(crate) async fn unlock_to_read(
 ) -> Result<SharedKeyRing, StartupError> {
     let keys = RecognizedKeys::read(config, database).await?;
     keys.check().await?;
+    keys.check_services().await?;
     let key_ring = keys.recognition.key_ring_to_read();
     Ok(keys.shared(key_ring))
 }
@@ -155,6 +157,14 @@ impl RecognizedKeys {
         let checked = self.recognition.check(&in_use);
         checked.map_err(|cause| StartupError::new(cause.to_string()))?;
         Ok(in_use)
+    }
+
+    async fn check_services(&self) -> Result<(), StartupError> {
+        let records = self.database.encryption_keys().await.map_err(read_failed)?;
+        self.recognition
+            .check_services(&self.configured, &records)
+            .await
+            .while_doing("loading the encryption keys")
     }
 
     /// Stores a record of the active key, unless another server has stored one meanwhile. Returns whether it was

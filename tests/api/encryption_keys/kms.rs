@@ -68,6 +68,20 @@ async fn a_plugin_with_another_key_is_refused() {
 }
 
 #[tokio::test]
+async fn two_plugins_that_unwrap_the_same_key_are_refused() {
+    let folder = TempDir::new().unwrap();
+    let storage = shared_storage(folder.path());
+    let old = KeyManagementPlugin::start(folder.path(), "old");
+    fs::copy(folder.path().join("old"), folder.path().join("new")).unwrap();
+    let new = KeyManagementPlugin::start(folder.path(), "new");
+    let [old, new] = [&old, &new].map(|plugin| plugin.socket().display().to_string());
+    let server = Server::start_with(&with_keys(&[&old]).storage(&storage)).await;
+    server.stop().await;
+    let message = Server::refusal(&with_keys(&[&new, &old]).storage(&storage));
+    message.assert_contains("encryption.keys[0] and encryption.keys[1] unwrap the same key");
+}
+
+#[tokio::test]
 async fn with_trusted_cas_the_plugin_must_prove_its_host_name() {
     let folder = TempDir::new().unwrap();
     let (certificate, private_key) = (key_file("server.pem"), key_file("server-key.pem"));

@@ -1,7 +1,7 @@
 //! The configured encryption keys, and recognizing them by their records.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{HashMap, HashSet},
     fmt,
     num::NonZeroU32,
     sync::Arc,
@@ -88,6 +88,12 @@ pub enum KeyRingError {
     PasswordEmpty,
     #[error("encryption.keys[{0}] and encryption.keys[{1}] are the same key")]
     SameKeyTwice(usize, usize),
+    #[error(
+        "encryption.keys[{0}] and encryption.keys[{1}] unwrap the same key, so a rotation between them changes nothing, and neither \
+         may be deleted in its key management service; a plugin must refuse ciphertexts of other keys, for example by naming its key \
+         in each call to decrypt; to reach the same key at a new address, replace its entry instead of adding one"
+    )]
+    SameKeyUnwrapped(usize, usize),
     #[error("several encryption keys are active; set active = true on exactly one key")]
     SeveralActiveKeys,
 }
@@ -202,12 +208,9 @@ impl KeySource {
         }
     }
 
-    /// Returns the key of this source for the given parameters, or `None` if the parameters belong to another source.
-    async fn data_key(
-        &self,
-        derivation: &KeyDerivation,
-    ) -> Result<Option<DataKey>, ComparisonError> {
-        let root = match (self, derivation) {
+    /// Returns the key of this source for a record, or `None` if the record belongs to another source.
+    async fn data_key(&self, record: &KeyRecord) -> Result<Option<DataKey>, ComparisonError> {
+        let root = match (self, &record.derivation) {
             (Self::Password { password, .. }, KeyDerivation::Password(parameters)) => {
                 stretch(password, parameters)?
             }
@@ -220,7 +223,8 @@ impl KeySource {
             }
             _ => return Ok(None),
         };
-        Ok(DataKey::new(root).map(Some)?)
+        let data_key = DataKey::new(root)?;
+        Ok(is_record_of(record, &data_key).then_some(data_key))
     }
 
     /// Creates a new key, with the parameters to obtain it again.
@@ -323,7 +327,8 @@ pub struct Recognition {
     keys: HashMap<Uuid, Arc<DataKey>>,
     active: Option<Uuid>,
     compared: HashSet<Uuid>,
-    recognized_indexes: BTreeSet<usize>,
+    /// The index of the configured key that recognized each record.
+    indexes: HashMap<Uuid, usize>,
 }
 
 /// No stored value can be decrypted. Contains the ids of the keys that the values need.
@@ -371,8 +376,34 @@ impl Recognition {
     /// Returns the indexes of the configured keys without a record.
     pub fn unrecognized(&self, configured: &ConfiguredKeys) -> Vec<usize> {
         (0..configured.keys.len())
-            .filter(|index| !self.recognized_indexes.contains(index))
+            .filter(|index| !self.indexes.values().any(|known| known == index))
             .collect()
+    }
+
+    /// Checks that no key management service without a record unwraps the key of another one. Otherwise, values would stay under
+    /// the key of the other service after a rotation. Skips unavailable services.
+    pub async fn check_services(
+        &self,
+        configured: &ConfiguredKeys,
+        records: &[KeyRecord],
+    ) -> Result<(), KeyRingError> {
+        for index in self.unrecognized(configured) {
+            let source = configured.keys.get(index).map(|key| &key.source);
+            let Some(source @ KeySource::Wrapped(_)) = source else {
+                continue;
+            };
+            for record in records {
+                let Some(other) = self.indexes.get(&record.id) else {
+                    continue;
+                };
+                match source.data_key(record).await {
+                    Ok(None) => {}
+                    Ok(Some(_)) => return Err(KeyRingError::SameKeyUnwrapped(*other, index)),
+                    Err(_) => break,
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Checks that at least one of the keys of stored values is known: a server with wrong keys must not start.
@@ -415,16 +446,16 @@ impl Recognition {
         let mut numbered: Vec<_> = configured.keys.iter().enumerate().collect();
         numbered.sort_by_key(|(_, key)| !key.is_active);
         for (index, key) in numbered {
-            let data_key = match key.source.data_key(&record.derivation).await {
-                Ok(Some(data_key)) if is_record_of(record, &data_key) => data_key,
-                Ok(_) => continue,
+            let data_key = match key.source.data_key(record).await {
+                Ok(Some(data_key)) => data_key,
+                Ok(None) => continue,
                 Err(failure) => {
                     outcome = outcome.and(Err(failure));
                     continue;
                 }
             };
             self.keys.insert(record.id, Arc::new(data_key));
-            self.recognized_indexes.insert(index);
+            self.indexes.insert(record.id, index);
             if index == configured.active && self.active.is_none() {
                 self.active = Some(record.id);
             }
