@@ -77,8 +77,8 @@ pub(crate) async fn assemble(
     addresses: &[SocketAddr],
 ) -> Result<App, StartupError> {
     let recorder = Recorder::install_for(&config.management)?;
-    let tls = Arc::new(Tls::load(&config.server.tls)?);
-    tls.reload_on_hangup()?;
+    let hangup = process::hangup_signal()?;
+    let tls = Tls::load(&config.server.tls)?;
     let clock = process::clock();
     let (development_identity, token_verifier) = authentication(config, addresses, &clock)?;
     let audit = audit::start(&config.audit, Arc::clone(&clock))?;
@@ -87,7 +87,7 @@ pub(crate) async fn assemble(
     let (keys, now) = (&config.encryption, clock.now());
     let key_ring = keys::unlock(keys, &database, identifiers.as_ref(), now).await?;
     let active_key_id = key_ring.active_key_id();
-    let plugins = plugins::load(config, file, &key_ring).await?;
+    let plugins = plugins::load(config, file, &key_ring, hangup).await?;
     let encryption_keys = encryption_keys(&database, key_ring);
     let mut background = background(config, &database, &clock, &identifiers, &encryption_keys);
     let authorization = authorization(&config.authorization, &database).await?;

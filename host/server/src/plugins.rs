@@ -22,7 +22,7 @@ use keywright_runtime::{
     self as runtime, CacheAccess, CacheKeys, ComponentSource, LoadError, Plugins, Runtime,
     RuntimeConfig, SandboxConfig, SystemRandom, TestedComponents,
 };
-use tokio::task::spawn_blocking;
+use tokio::{signal::unix::Signal as SignalStream, task::spawn_blocking};
 
 use crate::{
     config::{
@@ -31,16 +31,18 @@ use crate::{
     keys::{self, SharedKeyRing},
     measurements,
     plugin_cache::{InUse, remove_unused},
-    process::{compiler, hangup_signal},
+    process::compiler,
     started::{StartupContext, StartupError},
     test_authority::test_issuers,
 };
 
-/// Loads the plugins of a configuration, and reloads them at each SIGHUP.
+/// Loads the plugins of a configuration, and reloads them at each SIGHUP. Create the stream before any task handles SIGHUP: it keeps a
+/// signal that arrives before the plugins are loaded.
 pub(crate) async fn load(
     config: &Config,
     file: &Path,
     key_ring: &SharedKeyRing,
+    hangup: SignalStream,
 ) -> Result<Arc<Plugins>, StartupError> {
     let cache_keys = Arc::new(cache_keys(key_ring)?);
     let (plugins, refused, pulled) = collect(config).await;
@@ -54,7 +56,7 @@ pub(crate) async fn load(
         .while_doing("loading the plugins")?
         .while_doing("loading the plugins")?;
     let plugins = Arc::new(Plugins::new(runtime));
-    replace_on_hangup(&plugins, in_use, file.to_owned(), cache_keys)?;
+    replace_on_hangup(hangup, &plugins, in_use, file.to_owned(), cache_keys);
     Ok(plugins)
 }
 
@@ -76,12 +78,12 @@ pub(crate) async fn cache_keys_without_database(
 }
 
 fn replace_on_hangup(
+    mut hangup: SignalStream,
     plugins: &Arc<Plugins>,
     mut in_use: InUse,
     file: PathBuf,
     cache_keys: Arc<CacheKeys>,
-) -> Result<(), StartupError> {
-    let mut hangup = hangup_signal()?;
+) {
     let plugins = Arc::clone(plugins);
     tokio::spawn(async move {
         while hangup.recv().await.is_some() {
@@ -94,7 +96,6 @@ fn replace_on_hangup(
             }
         }
     });
-    Ok(())
 }
 
 /// Loads the plugins of the current configuration file and replaces the old plugins. Returns the cache files of the new

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    process::Command,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -42,12 +43,17 @@ async fn without_key_creation_a_server_waits_for_the_key_record() {
         fs::read_to_string(&log).is_ok_and(|log| log.contains("waiting for another server"))
     };
     until("waiting server", is_waiting).await;
+    let folder = log.parent().unwrap();
+    let mut hangup = Command::new("pkill");
+    let status = hangup.args(["-HUP", "-f"]).arg(folder).status();
+    assert!(status.unwrap().success());
     let creating = Server::start_with(&with_keys(&["KEY_A"]).storage(&storage)).await;
     creating.set_value("/a", "1").await;
     let waited = waiting.await.unwrap();
     assert_eq!(waited.newest("/a").await["value"], "1");
     let actual = super::active_key_id(&waited);
     assert_eq!(actual, super::active_key_id(&creating));
+    waited.until_logged("reloaded the plugins").await;
 }
 
 #[tokio::test]

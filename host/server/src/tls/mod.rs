@@ -81,12 +81,24 @@ impl Current {
 }
 
 impl Tls {
-    pub(crate) fn load(files: &TlsConfig) -> Result<Self, StartupError> {
-        Ok(Self {
+    /// Reads the files, and reads them again at each SIGHUP.
+    pub(crate) fn load(files: &TlsConfig) -> Result<Arc<Self>, StartupError> {
+        let mut hangup = process::hangup_signal()?;
+        let tls = Arc::new(Self {
             files: files.clone(),
             current: watch::Sender::new(read(files)?),
             verifying: Mutex::default(),
-        })
+        });
+        let reloading = Arc::clone(&tls);
+        tokio::spawn(async move {
+            while hangup.recv().await.is_some() {
+                let tls = Arc::clone(&reloading);
+                if spawn_blocking(move || tls.reload()).await.is_err() {
+                    tracing::error!("the task that reloads the TLS files failed");
+                }
+            }
+        });
+        Ok(tls)
     }
 
     /// Performs a handshake. If it fails, the client gets time to read the alert.
@@ -159,21 +171,6 @@ impl Tls {
 
     fn current(&self) -> Current {
         self.current.borrow().clone()
-    }
-
-    /// Reads the files again at each SIGHUP.
-    pub(crate) fn reload_on_hangup(self: &Arc<Self>) -> Result<(), StartupError> {
-        let mut hangup = process::hangup_signal()?;
-        let tls = Arc::clone(self);
-        tokio::spawn(async move {
-            while hangup.recv().await.is_some() {
-                let tls = Arc::clone(&tls);
-                if spawn_blocking(move || tls.reload()).await.is_err() {
-                    tracing::error!("the task that reloads the TLS files failed");
-                }
-            }
-        });
-        Ok(())
     }
 
     fn reload(&self) {
