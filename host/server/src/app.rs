@@ -78,7 +78,7 @@ pub(crate) async fn assemble(
 ) -> Result<App, StartupError> {
     let recorder = Recorder::install_for(&config.management)?;
     let hangup = process::hangup_signal()?;
-    let tls = Tls::load(&config.server.tls)?;
+    let tls = Tls::load(&config.server.tls, file)?;
     let clock = process::clock();
     let (development_identity, token_verifier) = authentication(config, addresses, &clock)?;
     let audit = audit::start(&config.audit, Arc::clone(&clock))?;

@@ -313,6 +313,14 @@ async fn a_mismatched_key_leaves_key_and_certificate_unchanged() {
     }
 }
 
+#[tokio::test]
+async fn a_changed_path_is_reported_on_reload() {
+    let server = Server::start().await;
+    let changed = Options::default().tls_settings("client_authorities = \"other.pem\"");
+    server.reload_plugins(&changed).await;
+    server.until_logged("server.tls was changed").await;
+}
+
 /// Starts a server whose certificate and key are files in its own folder.
 async fn server_with_own_files() -> Server {
     let directory = TempDir::new().unwrap();

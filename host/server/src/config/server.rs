@@ -108,7 +108,7 @@ pub(crate) struct ServerSection {
 }
 
 /// The TLS certificates of the server and its clients.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TlsConfig {
     /// The file with the certificate chain, in PEM, with the server's certificate first. The server reloads the files of this

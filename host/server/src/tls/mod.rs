@@ -7,6 +7,7 @@ pub(crate) mod certificates;
 
 use std::{
     io,
+    path::{Path, PathBuf},
     pin::Pin,
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -34,7 +35,7 @@ use self::certificates::{
     ClientVerifier, pair_refused, read_client_authorities, read_private_key, read_server_chain,
 };
 use crate::{
-    config::TlsConfig,
+    config::{Config, TlsConfig},
     measurements, process,
     started::{StartupContext, StartupError},
 };
@@ -42,6 +43,8 @@ use crate::{
 /// The TLS configuration for handshakes.
 pub(crate) struct Tls {
     files: TlsConfig,
+    /// The file of the configuration.
+    configuration: PathBuf,
     current: watch::Sender<Current>,
     /// Locked while the certificate of an open connection is verified. If all were verified at once, other requests would wait.
     verifying: Mutex<()>,
@@ -82,10 +85,11 @@ impl Current {
 
 impl Tls {
     /// Reads the files, and reads them again at each SIGHUP.
-    pub(crate) fn load(files: &TlsConfig) -> Result<Arc<Self>, StartupError> {
+    pub(crate) fn load(files: &TlsConfig, configuration: &Path) -> Result<Arc<Self>, StartupError> {
         let mut hangup = process::hangup_signal()?;
         let tls = Arc::new(Self {
             files: files.clone(),
+            configuration: configuration.to_owned(),
             current: watch::Sender::new(read(files)?),
             verifying: Mutex::default(),
         });
@@ -174,6 +178,11 @@ impl Tls {
     }
 
     fn reload(&self) {
+        // If the configuration has an error, the reload of the plugins logs it.
+        let config = Config::load(&self.configuration);
+        if config.is_ok_and(|config| config.server.tls != self.files) {
+            tracing::warn!("server.tls was changed: restart the server to use the new paths");
+        }
         let reloaded = read(&self.files);
         measurements::reloaded("tls", reloaded.is_ok());
         match reloaded {
