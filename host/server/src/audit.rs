@@ -13,6 +13,7 @@ use std::{
 
 use keywright_api::audit::{AppendError, AuditSettings, AuditSink, AuditTrail};
 use keywright_core::ports::Clock;
+use keywright_storage::sync_folder_of;
 use rustix::{
     fs::{OFlags, fcntl_setfl},
     io::Errno,
@@ -103,6 +104,9 @@ impl LineSink {
         if is_synced && !is_file {
             let what = "audit.sync requires that it is a regular file";
             return Err(io::Error::other(what));
+        }
+        if is_synced {
+            sync_folder_of(&path)?;
         }
         Ok(Self {
             is_torn: is_torn(&output)?,
@@ -260,6 +264,14 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn sync_requires_a_folder_that_can_be_flushed() {
+        // The folders of this file system can't be flushed.
+        let open = |is_synced| LineSink::open_file("/proc/self/comm".into(), is_synced);
+        assert!(open(false).is_ok());
+        assert!(open(true).is_err());
     }
 
     #[test]

@@ -5,8 +5,7 @@
 //! interface, restarts whenever another process writes.
 
 use std::{
-    fs::{self, File},
-    io,
+    fs, io,
     os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
     time::Duration,
@@ -20,7 +19,7 @@ use crate::{
     check::sqlite_integrity,
     connections::Connections,
     migrations::{self, AppliedMigration},
-    sqlite::{self, MARKER_SUFFIX},
+    sqlite::{self, MARKER_SUFFIX, sync_folder_of},
     statement::{column, count, statement},
 };
 
@@ -207,8 +206,7 @@ impl Partial {
             io::ErrorKind::AlreadyExists => BackupError::TargetExists(target.path.clone()),
             _ => not_written(refused.error),
         })?;
-        let synchronized = File::open(&target.folder).and_then(|folder| folder.sync_all());
-        synchronized.map_err(|source| BackupError::NotSynchronized {
+        sync_folder_of(&target.path).map_err(|source| BackupError::NotSynchronized {
             path: target.path.clone(),
             source,
         })?;

@@ -36,7 +36,7 @@ pub use database::{Database, DatabaseOccupancy, DatabaseOptions};
 pub use encryption_key::BATCH_BYTES_MAX;
 pub use error::DatabaseOpenError;
 pub use postgres::PostgresOptions;
-pub use sqlite::SqliteOptions;
+pub use sqlite::{SqliteOptions, sync_folder_of};
 
 #[cfg(test)]
 mod tests {

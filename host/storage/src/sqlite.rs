@@ -297,10 +297,13 @@ fn mark_as_created(path: &Path) -> io::Result<()> {
         .open(&marker)?;
     file.write_all(MARKER.as_bytes())?;
     file.sync_all()?;
-    let folder = marker
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    sync_folder_of(&marker)
+}
+
+/// Flushes the folder of a file to disk. Otherwise, a new or renamed file may be missing after a power failure.
+pub fn sync_folder_of(path: &Path) -> io::Result<()> {
+    let path = path.canonicalize()?;
+    File::open(path.parent().unwrap_or(&path))?.sync_all()
 }
 
 pub(crate) fn marker(path: &Path) -> PathBuf {
