@@ -233,19 +233,12 @@ impl Trail {
         }
     }
 
-    /// Records that the response contains the value of an existing version.
-    pub(super) fn disclose(&self, position: Position, resource_id: Uuid, version_id: Uuid) {
-        self.identify(position, resource_id, Some(version_id));
+    /// Records that the response contains the value of an existing version, although the request accessed it for an operation
+    /// other than `read`.
+    pub fn disclose(&self, version_id: Uuid) {
         let mut entries = self.entries.lock();
-        let Some(operation) = entries
-            .accessed
-            .get(position.0)
-            .map(|entry| entry.operation)
-        else {
-            return;
-        };
         let is_disclosed = |entry: &&mut AccessedResource| {
-            entry.operation == operation && entry.version_id == Some(version_id)
+            entry.operation != Operation::Read && entry.version_id == Some(version_id)
         };
         for entry in entries.accessed.iter_mut().filter(is_disclosed) {
             entry.is_value_disclosed = true;
@@ -566,7 +559,8 @@ mod tests {
         let read = trail.push(AccessedResource::new(Operation::Read, "/a"));
         trail.identify(read, id(1), Some(id(3)));
         trail.identify(write, id(1), Some(id(2)));
-        trail.disclose(write, id(1), id(3));
+        trail.identify(write, id(1), Some(id(3)));
+        trail.disclose(id(3));
         let seen: Vec<_> = trail
             .accessed()
             .iter()

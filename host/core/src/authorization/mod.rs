@@ -476,13 +476,6 @@ impl<'a> Permit<'a> {
             .identify(self.position, credential_id, Some(version_id));
     }
 
-    /// Records in the trail that the response contains the value of an existing version although this permit is not for
-    /// reading.
-    pub(crate) fn record_disclosure(&self, credential_id: Uuid, version_id: Uuid) {
-        self.trail
-            .disclose(self.position, credential_id, version_id);
-    }
-
     /// Records the changed permission in the trail, with its actor and operations.
     pub(crate) fn record_permission(&self, permission: &Permission) {
         self.trail.identify_permission(self.position, permission);

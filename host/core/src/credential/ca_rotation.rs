@@ -108,7 +108,6 @@ impl CaRotation {
         permit.record_version(id, version_id);
         let change = VersionChange::Delete(version_id);
         self.change(caller, &permit, id, change, &[]).await?;
-        permit.record_disclosure(id, version_id);
         Ok(version)
     }
 
@@ -134,7 +133,7 @@ impl CaRotation {
         let mut versions = Vec::with_capacity(moved.len());
         for version in moved {
             let version = store.open(&permit, version).await?;
-            permit.record_disclosure(version.credential_id, version.id);
+            permit.record_version(version.credential_id, version.id);
             versions.push(version);
         }
         Ok(versions)

@@ -54,6 +54,8 @@ pub enum WriteMode {
 pub struct Written {
     /// The new version, or the version that was kept.
     pub version: CredentialVersion,
+    /// Whether the version is new.
+    pub is_new: bool,
     /// The details of the issuance, if it is a certificate.
     pub issuance: Option<Issuance>,
 }
@@ -172,8 +174,8 @@ impl GenerateCredentials {
                 let confirming = self.authorization.confirm(permitted.caller, [permit]);
                 confirming.await?;
             }
-            permit.record_disclosure(version.credential_id, version.id);
-            return Ok(Some(written(self.store.render(permit, version)?, false, 0)));
+            permit.record_version(version.credential_id, version.id);
+            return Ok(Some(written(self.store.render(permit, version)?, None)));
         }
         let draft = match unused_draft.take() {
             Some(draft) => draft,
@@ -188,7 +190,7 @@ impl GenerateCredentials {
         match self.store.append(permit, draft, condition).await? {
             Ok(version) => {
                 let version = self.store.render(permit, version)?;
-                Ok(Some(written_response(version, effective)))
+                Ok(Some(written(version, Some(effective))))
             }
             Err(unused) => {
                 *unused_draft = unused;
@@ -330,29 +332,22 @@ struct Permitted<'a> {
     inputs: Vec<PermittedInput<'a>>,
 }
 
-pub(super) fn written_response(
-    version: CredentialVersion,
-    effective: &EffectiveParameters,
-) -> Written {
-    let duration = effective.parameters.field(DURATION);
+/// Returns the result for a new version with its effective parameters, or for a version that was kept.
+pub(super) fn written(version: CredentialVersion, new: Option<&EffectiveParameters>) -> Written {
+    let duration = new.and_then(|effective| effective.parameters.field(DURATION));
     let duration_days = duration.and_then(Value::as_u64).unwrap_or(0);
-    let duration_days = u32::try_from(duration_days).unwrap_or(u32::MAX);
-    written(version, effective.is_duration_overridden, duration_days)
-}
-
-fn written(
-    version: CredentialVersion,
-    is_duration_overridden: bool,
-    duration_used_days: u32,
-) -> Written {
     let facts = version.attributes.certificate.as_ref();
     let issuance = version
         .credential_type
         .is_certificate()
         .then_some(Issuance {
-            is_duration_overridden,
-            duration_used_days,
+            is_duration_overridden: new.is_some_and(|effective| effective.is_duration_overridden),
+            duration_used_days: u32::try_from(duration_days).unwrap_or(u32::MAX),
             key_length_bits: facts.map_or(0, |facts| facts.key_length_bits),
         });
-    Written { version, issuance }
+    Written {
+        version,
+        is_new: new.is_some(),
+        issuance,
+    }
 }

@@ -15,7 +15,7 @@ use crate::{
         certificates::permit_to_write,
         child_versions::ChildVersions,
         draft::{EffectiveParameters, Generation},
-        generate::{GENERATE_ATTEMPTS_MAX, written_response},
+        generate::{GENERATE_ATTEMPTS_MAX, written},
         inputs::{PermittedInput, named_inputs},
         parameters::{
             BaseVersion, DURATION, Limits, as_set, as_stored, current_parameters, named_issuer,
@@ -142,7 +142,7 @@ impl RegenerateCredentials {
         match self.store.append(permit, draft, condition).await? {
             Ok(version) => {
                 let version = self.store.render(permit, version)?;
-                Ok(Some(written_response(version, &effective)))
+                Ok(Some(written(version, Some(&effective))))
             }
             Err(unused) => {
                 earlier.unused_draft = unused;
@@ -310,7 +310,7 @@ impl RegenerateCredentials {
             return Ok(None);
         };
         let version = self.store.render(&permit, version)?;
-        Ok(Some(written_response(version, &effective)))
+        Ok(Some(written(version, Some(&effective))))
     }
 
     /// Returns the CA that signs a certificate again, with the permit to use it. If the same CA signed the certificate, the caller

@@ -114,6 +114,7 @@ async fn delete(Call { api, caller }: Call, path: PathIds<2>) -> Result<Response
         .rotation
         .delete_version(&caller, certificate_id, version_id)
         .await?;
+    caller.trail().disclose(version.id);
     rendered(&VersionBody::of(&version)?)
 }
 
@@ -171,5 +172,8 @@ async fn update_transitional(
         .rotation
         .move_transitional_version(&caller, id(certificate_id)?, to, &[])
         .await?;
+    for version in &versions {
+        caller.trail().disclose(version.id);
+    }
     versions_response(caller, versions).await
 }

@@ -305,6 +305,9 @@ async fn generate(Call { api, caller }: Call, request: Request) -> Result<Respon
                 .credential(&caller, generate)
                 .await
                 .map_err(failed)?;
+            if !written.is_new {
+                caller.trail().disclose(written.version.id);
+            }
             rendered(&VersionBody::of_written(&written)?)
         }
         PostRequest::Regenerate(request) => {
