@@ -113,8 +113,11 @@ async fn a_credential_is_regenerated() {
     server.generated("/a", "password", json!({})).await;
     let action = "/console/credential/regenerate";
     let form = "/console/credential?name=/a";
-    let page = browser.fill_in_and_follow(form, action, &[]).await;
-    page.assert_contains("The credential was regenerated.");
+    let regenerated = browser.fill_in(form, action, &[]).await.expect(303);
+    let confirmed = regenerated.header("location").unwrap();
+    let done = "The credential was regenerated.";
+    browser.page(confirmed).await.assert_contains(done);
+    browser.page(confirmed).await.assert_lacks(done);
     assert_eq!(server.versions("/a").await.len(), 2);
     server.stored("/set", "password", json!("v")).await;
     let form = "/console/credential?name=/set";

@@ -16,6 +16,8 @@ pub(crate) const ROTATION: &str = "/console/certificate/rotation";
 async fn a_rotation_in_four_steps_interrupts_no_connection() {
     let (server, mut browser) = with_leaf().await;
     let deployed = |leaf: Value, trusted: Response| (leaf, trusted.expect(200).body);
+    let forged = format!("{ROTATION}?name=/root&taken=4");
+    browser.page(&forged).await.assert_lacks("is complete.");
     let mut before = None;
     for (step, trusted_count, confirmation) in [
         (1, 2, "Distribute the trust bundle."),

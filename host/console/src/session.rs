@@ -39,6 +39,8 @@ pub(crate) struct Session {
     csrf_token: String,
     started_at_ms: i64,
     used_at_ms: AtomicI64,
+    /// The address of a page, and the change that the page confirms once. A link to the page can't contain it.
+    pub(crate) confirmation: Mutex<Option<(String, String)>>,
 }
 
 pub(crate) struct SessionTokens {
@@ -124,6 +126,7 @@ impl Sessions {
             csrf_token: random_text(),
             started_at_ms: now_ms,
             used_at_ms: AtomicI64::new(now_ms),
+            confirmation: Mutex::default(),
         };
         sessions.insert(digest_of(&id), Arc::new(session));
         Some(id)

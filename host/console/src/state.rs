@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::extract::Request;
+use axum::{extract::Request, response::Response};
 use keywright_core::{authorization::Caller, credential::KnownType};
+use maud::{Markup, html};
 
 use crate::{
     login::Login,
-    page::{Failure, Page, PageError},
+    page::{Failure, Page, PageError, see_other},
     ports::ConsolePorts,
     session::{Session, Sessions},
 };
@@ -64,5 +65,19 @@ impl Visit {
     /// Returns a page of the session: see [`Page::of`].
     pub(crate) fn page<'a>(&'a self, section: &'a str, title: &'a str) -> Page<'a> {
         Page::of(&self.session, section, title)
+    }
+
+    /// Returns a redirection to a page that confirms a change.
+    pub(crate) fn see_confirmed(&self, address: String, change: String) -> Response {
+        let response = see_other(&address);
+        *self.session.confirmation.lock() = Some((address, change));
+        response
+    }
+
+    /// Renders the confirmation that the page at this address has not shown yet, if there is one.
+    pub(crate) fn confirmation(&self, address: &str) -> Markup {
+        let mut stored = self.session.confirmation.lock();
+        let confirmation = stored.take_if(|(page, _)| page == address);
+        html! { @if let Some((_, change)) = confirmation { p.done role="status" { (change) } } }
     }
 }

@@ -15,38 +15,31 @@ use keywright_core::{
     ports::VersionSelection,
 };
 use maud::{Markup, html};
-use strum::{Display, EnumString, IntoStaticStr};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use super::schema::ValueSchema;
 use crate::{
-    page::{PageError, PageResult, copyable, csrf_field, due, moment, see_other},
+    page::{PageError, PageResult, copyable, csrf_field, due, moment},
     paths::{
-        BROWSE, CREDENTIAL, DELETE, NAME, REGENERATE, REVEAL, VERSION, link, link_to_certificate,
-        link_to_credential, link_to_permissions, link_to_set,
+        BROWSE, DELETE, NAME, REGENERATE, REVEAL, VERSION, link_to_certificate, link_to_credential,
+        link_to_permissions, link_to_set,
     },
     request::{Fields, accepts_text},
     state::Visit,
 };
 
 /// Returns a redirection to a credential's page, which confirms a change.
-pub(super) fn see_changed(name: &str, change: Change) -> Response {
-    see_other(&link(CREDENTIAL, [(NAME, name), (CHANGE, change.into())]))
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, IntoStaticStr)]
-#[strum(serialize_all = "lowercase")]
-pub(super) enum Change {
-    Generated,
-    Regenerated,
-    Set,
+pub(super) fn see_changed(visit: &Visit, name: &str, change: &str) -> Response {
+    visit.see_confirmed(link_to_credential(name), change.to_owned())
 }
 
 /// Shows a credential without its secret fields.
 pub(crate) async fn show(visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
-    let name = LookupName::new(query.text(NAME));
+    let name = query.text(NAME);
+    let done = visit.confirmation(&link_to_credential(name));
+    let name = LookupName::new(name);
     let read = &visit.ports().credentials.read;
     let history = read.history(&visit.caller, &name).await?;
     let current = read
@@ -60,9 +53,7 @@ pub(crate) async fn show(visit: Visit, request: Request) -> PageResult {
     };
     let page = visit.page(BROWSE, history.name.as_str());
     Ok(page.render(&html! {
-        @if let Ok(change) = query.text(CHANGE).parse::<Change>() {
-            p.done role="status" { "The credential was " (change) "." }
-        }
+        (done)
         @for version in &current { (shown.version(version)) }
         (shown.timeline())
         (shown.actions())
@@ -109,10 +100,8 @@ pub(crate) async fn regenerate(visit: Visit, request: Request) -> PageResult {
         .regenerate
         .credential(&visit.caller, regenerate)
         .await?;
-    Ok(see_changed(
-        written.version.name.as_str(),
-        Change::Regenerated,
-    ))
+    let name = written.version.name.as_str();
+    Ok(see_changed(&visit, name, "The credential was regenerated."))
 }
 
 /// Deletes a credential whose name the user has typed.
@@ -288,4 +277,3 @@ fn indented(json: &str) -> Zeroizing<String> {
 
 const TYPED_NAME: &str = "typed_name";
 const FIELD: &str = "field";
-const CHANGE: &str = "change";

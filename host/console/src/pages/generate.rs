@@ -4,11 +4,7 @@ use axum::{extract::Request, http::StatusCode, response::Response};
 use keywright_core::credential::{CredentialName, Generate, KnownType};
 use maud::{Markup, html};
 
-use super::{
-    credential::{Change, see_changed},
-    schema::ParameterForm,
-    set,
-};
+use super::{credential::see_changed, schema::ParameterForm, set};
 use crate::{
     page::{Failure, PageError, PageResult, csrf_field},
     paths::{GENERATE, NAME, SET, TYPE, link},
@@ -40,7 +36,7 @@ pub(crate) async fn submit(visit: Visit, request: Request) -> PageResult {
     let form = Fields::of_form(request, &visit.session).await?;
     let (known, parameters) = form_of(&visit, form.text(TYPE))?;
     match generated(&visit, &form, &parameters).await {
-        Ok(name) => Ok(see_changed(&name, Change::Generated)),
+        Ok(name) => Ok(see_changed(&visit, &name, "The credential was generated.")),
         Err(failure) => {
             let shown = Form {
                 known: &known,

@@ -12,10 +12,9 @@ use uuid::Uuid;
 
 use super::download::{self, Part};
 use crate::{
-    page::{PageError, PageResult, csrf_field, see_other},
+    page::{PageError, PageResult, csrf_field},
     paths::{
-        CERTIFICATES, NAME, ROTATION, link, link_to_certificate, link_to_credential,
-        link_to_rotation,
+        CERTIFICATES, NAME, ROTATION, link_to_certificate, link_to_credential, link_to_rotation,
     },
     request::Fields,
     state::Visit,
@@ -25,7 +24,7 @@ use crate::{
 pub(crate) async fn show(visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
     let name = query.text(NAME);
-    let taken = stage_of(query.text(TAKEN));
+    let done = visit.confirmation(&link_to_rotation(name));
     let certificates = &visit.ports().credentials.certificates;
     let lookup = LookupName::new(name);
     let rotation = certificates.rotation(&visit.caller, &lookup);
@@ -33,9 +32,6 @@ pub(crate) async fn show(visit: Visit, request: Request) -> PageResult {
         let refusal = refused(&visit, failure);
         refusal.with_link(CERTIFICATES, "Back to the certificates")
     })?;
-    let done = html! {
-        @if let Some(taken) = taken { p.done role="status" { "Step " (taken.step()) " is complete." (texts(taken).after) } }
-    };
     Ok(rendered(&visit, &rotation, &done))
 }
 
@@ -53,8 +49,9 @@ pub(crate) async fn advance(visit: Visit, request: Request) -> PageResult {
     let advancing = credentials.advance_rotation(&visit.caller, &lookup, observed);
     match advancing.await {
         Ok(()) => {
-            let step = observed.0.step().to_string();
-            Ok(see_other(&link(ROTATION, [(NAME, name), (TAKEN, &*step)])))
+            let (step, after) = (observed.0.step(), texts(observed.0).after);
+            let change = format!("Step {step} is complete. {after}");
+            Ok(visit.see_confirmed(link_to_rotation(name), change))
         }
         Err(failure) => {
             let refusal = refused(&visit, failure);
@@ -181,7 +178,7 @@ const fn texts(stage: RotationStage) -> Texts {
             title: "Add a new version that does not sign yet",
             before: "The server generates a new key and certificate for the CA, as a transitional version. It returns them next \
                 to the old version, which still signs.",
-            after: " Distribute the trust bundle.",
+            after: "Distribute the trust bundle.",
             to_distribute: "No rotation is in progress. The trust bundle contains the certificate that signs.",
         },
         RotationStage::Introduced => Texts {
@@ -189,21 +186,21 @@ const fn texts(stage: RotationStage) -> Texts {
             before: "Before this step, distribute the trust bundle to all clients that trust the CA. Continue when all of them \
                 trust both versions. After this step, the new version signs, and clients that trust only the old version \
                 refuse its certificates.",
-            after: " The new version signs.",
+            after: "The new version signs.",
             to_distribute: "Distribute the trust bundle now: it contains the certificates of the old and the new version.",
         },
         RotationStage::Switched => Texts {
             title: "Regenerate everything that the old version signed",
             before: "The server regenerates the credentials that the old version signed, and everything below the CAs among \
                 them, in one transaction.",
-            after: " Deploy the regenerated certificates.",
+            after: "Deploy the regenerated certificates.",
             to_distribute: TRUST_BOTH,
         },
         RotationStage::Renewed => Texts {
             title: "Stop returning the old version",
             before: "Before this step, deploy the regenerated certificates. Continue when no server or client presents an old \
                 certificate any more. Afterwards, the server returns only the new version.",
-            after: " The rotation is complete. You can stop trusting the old version.",
+            after: "The rotation is complete. You can stop trusting the old version.",
             to_distribute: TRUST_BOTH,
         },
     }
@@ -217,7 +214,6 @@ const SHOW_STATE: &str = "Show the current state";
 /// The maximum number of outstanding credentials on the page.
 const OUTSTANDING_SHOWN_MAX: usize = 100;
 
-const TAKEN: &str = "taken";
 const STEP: &str = "step";
 const SIGNING: &str = "signing";
 const TRANSITIONAL: &str = "transitional";

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use super::credential::{Change, see_changed};
+use super::credential::see_changed;
 use crate::{
     page::{Failure, PageError, PageResult, csrf_field},
     paths::{NAME, SET, TYPE},
@@ -27,7 +27,7 @@ pub(crate) async fn show(visit: Visit, request: Request) -> PageResult {
 pub(crate) async fn submit(visit: Visit, request: Request) -> PageResult {
     let form = Fields::of_form(request, &visit.session).await?;
     Ok(match set(&visit, &form).await {
-        Ok(name) => see_changed(&name, Change::Set),
+        Ok(name) => see_changed(&visit, &name, "The credential was set."),
         Err(failure) => page(&visit, &form, Some(&visit.state.error(failure))),
     })
 }
