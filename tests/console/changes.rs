@@ -40,7 +40,8 @@ async fn a_form_generates_a_credential_with_its_parameters() {
     assert_eq!(events[0]["actor"], DEVELOPER_ACTOR);
     assert_eq!(events[0]["resource_name"], "/a/password");
 
-    browser.submit_and_follow(&form, GENERATE, &filled).await;
+    let page = browser.submit_and_follow(&form, GENERATE, &filled).await;
+    page.assert_contains("The credential already existed. No value was generated.");
     let kept = crate::events(&server, "GENERATE").remove(1);
     assert_eq!(kept["version_id"], version["id"]);
     assert_eq!(kept["request_details"], json!(null));

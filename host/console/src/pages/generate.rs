@@ -1,7 +1,7 @@
 //! Generating a credential of any type, with a form made from the schema of the type's plugin.
 
 use axum::{extract::Request, http::StatusCode, response::Response};
-use keywright_core::credential::{CredentialName, Generate, KnownType};
+use keywright_core::credential::{CredentialName, Generate, KnownType, Written};
 use maud::{Markup, html};
 
 use super::{credential::see_changed, schema::ParameterForm, set};
@@ -36,7 +36,14 @@ pub(crate) async fn submit(visit: Visit, request: Request) -> PageResult {
     let form = Fields::of_form(request, &visit.session).await?;
     let (known, parameters) = form_of(&visit, form.text(TYPE))?;
     match generated(&visit, &form, &parameters).await {
-        Ok(name) => Ok(see_changed(&visit, &name, "The credential was generated.")),
+        Ok(written) => {
+            let change = if written.is_new {
+                "The credential was generated."
+            } else {
+                "The credential already existed. No value was generated."
+            };
+            Ok(see_changed(&visit, written.version.name.as_str(), change))
+        }
         Err(failure) => {
             let shown = Form {
                 known: &known,
@@ -53,7 +60,7 @@ async fn generated(
     visit: &Visit,
     form: &Fields,
     parameters: &ParameterForm,
-) -> Result<String, Failure> {
+) -> Result<Written, Failure> {
     let credentials = &visit.ports().credentials;
     let credential_type = credentials.types.parse(form.text(TYPE))?;
     let mode = form
@@ -67,11 +74,8 @@ async fn generated(
         parameters: Some(parameters.read(form).map_err(PageError::bad_request)?),
         metadata: set::metadata(form)?,
     };
-    let written = credentials
-        .generate
-        .credential(&visit.caller, generate)
-        .await?;
-    Ok(written.version.name.to_string())
+    let generating = credentials.generate.credential(&visit.caller, generate);
+    Ok(generating.await?)
 }
 
 fn form_of(visit: &Visit, name: &str) -> Result<(KnownType, ParameterForm), PageError> {
