@@ -73,6 +73,7 @@ async fn a_login_needs_the_state_of_the_same_browser() {
     }
     // A code that was issued for another nonce and another verifier.
     let own = redirection_to_callback(&mut victim).await;
+    victim.get(&callback).await.expect(400);
     let state = |url: &str| url.split("state=").nth(1).unwrap().to_owned();
     let injected = callback.replace(&state(&callback), &state(&own));
     let refused = victim.get(&injected).await.expect(403);

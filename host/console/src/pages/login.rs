@@ -47,10 +47,20 @@ pub(crate) async fn start(state: Arc<State>, request: Request) -> PageResult {
 /// Finishes a login: the provider redirected the browser here with a code.
 pub(crate) async fn finish(state: Arc<State>, request: Request) -> PageResult {
     let (request, _) = request.into_parts();
-    let finished = begin_session(&state, &request).await;
-    let mut response = match finished {
-        Ok((id, then)) => {
-            let mut response = continue_page(&then);
+    let query = Fields::of_query(&request.uri);
+    let started = cookie(&request.headers, LOGIN_COOKIE).and_then(StartedLogin::of_cookie);
+    let started = started.filter(|started| {
+        let (expected, returned) = (started.state.as_bytes(), query.text("state").as_bytes());
+        !expected.is_empty() && verify_slices_are_equal(expected, returned).is_ok()
+    });
+    // Without the state, the cookie is kept: it may belong to another login, which is in progress.
+    let started = started.ok_or_else(|| {
+        let message = "the login was not started in this browser, or it took too long";
+        PageError::bad_request(message).with_link(LOGIN, "Log in again")
+    })?;
+    let mut response = match begin_session(&state, &request, &query, &started).await {
+        Ok(id) => {
+            let mut response = continue_page(local_path(&started.then));
             let cookie = format!("{}={id}; {SESSION_COOKIE_ATTRIBUTES}", session::COOKIE);
             set_cookie(response.headers_mut(), &cookie);
             response
@@ -62,17 +72,13 @@ pub(crate) async fn finish(state: Arc<State>, request: Request) -> PageResult {
     Ok(response)
 }
 
-/// Checks the provider's redirection, and starts a session. Returns its id, and the page to show.
-async fn begin_session(state: &State, request: &Parts) -> Result<(String, String), PageError> {
-    let query = Fields::of_query(&request.uri);
-    let started = cookie(&request.headers, LOGIN_COOKIE).and_then(StartedLogin::of_cookie);
-    let started = started.filter(|started| {
-        let (expected, returned) = (started.state.as_bytes(), query.text("state").as_bytes());
-        !expected.is_empty() && verify_slices_are_equal(expected, returned).is_ok()
-    });
-    let started = started.ok_or_else(|| {
-        PageError::bad_request("the login was not started in this browser, or it took too long")
-    })?;
+/// Checks the provider's redirection, and starts a session. Returns its id.
+async fn begin_session(
+    state: &State,
+    request: &Parts,
+    query: &Fields,
+    started: &StartedLogin,
+) -> Result<String, PageError> {
     if query.all("error").next().is_some() {
         let message = format!(
             "the identity provider refuses the login: {}",
@@ -86,10 +92,7 @@ async fn begin_session(state: &State, request: &Parts) -> Result<(String, String
         tracing::info!(%error, "refused a login to the console");
         PageError::new(StatusCode::FORBIDDEN, error.0)
     };
-    let tokens = state
-        .login
-        .exchange(&started, query.text("code"), now)
-        .await;
+    let tokens = state.login.exchange(started, query.text("code"), now).await;
     let tokens = tokens.map_err(refused)?;
     let actor = state
         .ports
@@ -101,11 +104,10 @@ async fn begin_session(state: &State, request: &Parts) -> Result<(String, String
         state.sessions.end(earlier);
     }
     let id = state.sessions.start(actor, tokens, now);
-    let id = id.ok_or_else(|| {
+    id.ok_or_else(|| {
         let message = "too many users are logged in to the console; try again later";
         PageError::new(StatusCode::SERVICE_UNAVAILABLE, message)
-    })?;
-    Ok((id, local_path(&started.then).to_owned()))
+    })
 }
 
 pub(crate) async fn log_out(visit: Visit, request: Request) -> PageResult {
