@@ -20,11 +20,12 @@ use crate::{
 
 /// Returns the value of a cookie; `None` if it is absent or there are several of this name.
 pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    // Split as bytes, because other cookies of the host need not be ASCII.
+    // Split as bytes, because other cookies of the host need not be ASCII. Only ASCII whitespace is trimmed: any subdomain can
+    // set a cookie whose name has other whitespace before the prefix `__Host-`.
     let fields = headers.get_all(COOKIE).iter();
     let mut values = fields
         .flat_map(|field| field.as_bytes().split(|byte| *byte == b';'))
-        .filter_map(|pair| str::from_utf8(pair).ok()?.trim().split_once('='))
+        .filter_map(|pair| str::from_utf8(pair.trim_ascii()).ok()?.split_once('='))
         .filter(|(found, _)| *found == name)
         .map(|(_, value)| value);
     let value = values.next()?;
@@ -238,7 +239,7 @@ mod tests {
     #[test]
     fn a_repeated_cookie_counts_as_absent() {
         let mut headers = HeaderMap::new();
-        let field = HeaderValue::from_bytes(b"a=\xff; b=2");
+        let field = HeaderValue::from_bytes(b"a=\xff; b=2; \xc2\xa0c=3");
         headers.insert(COOKIE, field.unwrap());
         assert_eq!(cookie(&headers, "b"), Some("2"));
         assert_eq!(cookie(&headers, "c"), None);
