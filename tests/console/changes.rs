@@ -2,7 +2,10 @@
 
 use serde_json::json;
 
-use crate::{browser::DEVELOPER_ACTOR, events, session};
+use crate::{
+    browser::{Browser, DEVELOPER_ACTOR, GUEST, GUEST_ACTOR},
+    events, server, session,
+};
 
 const GENERATE: &str = "/console/generate";
 const SET: &str = "/console/set";
@@ -124,6 +127,16 @@ async fn a_credential_is_regenerated() {
     let form = "/console/credential?name=/set";
     let refused = browser.fill_in(form, action, &[]).await.expect(400);
     refused.assert_contains("can't be regenerated");
+}
+
+#[tokio::test]
+async fn a_change_is_confirmed_to_a_user_who_may_not_read() {
+    let server = server().await;
+    server.grant("/a", GUEST_ACTOR, &["write"]).await;
+    let mut guest = Browser::logged_in(&server, GUEST).await;
+    let filled = [("name", "/a"), ("type", "value"), ("value", "v")];
+    let page = guest.fill_in(SET, SET, &filled).await.expect(200);
+    page.assert_contains("The credential was set.");
 }
 
 #[tokio::test]

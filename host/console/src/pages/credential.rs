@@ -3,6 +3,8 @@
 //! A field is shown at once only if the value schema of its plugin declares it and does not mark it as secret (`writeOnly`).
 //! Every other field is revealed by its own request, which is audited as a read of the version.
 
+use std::slice;
+
 use axum::{
     extract::Request,
     http::header::CONTENT_TYPE,
@@ -11,7 +13,10 @@ use axum::{
 use chrono::{DateTime, Utc};
 use keywright_core::{
     UseCaseError,
-    credential::{CredentialVersion, History, KnownType, LookupName, Regenerate, StoredVersion},
+    credential::{
+        CredentialName, CredentialVersion, History, KnownType, LookupName, Regenerate,
+        StoredVersion,
+    },
     ports::VersionSelection,
 };
 use maud::{Markup, html};
@@ -29,9 +34,22 @@ use crate::{
     state::Visit,
 };
 
-/// Returns a redirection to a credential's page, which confirms a change.
-pub(super) fn see_changed(visit: &Visit, name: &str, change: &str) -> Response {
-    visit.see_confirmed(link_to_credential(name), change.to_owned())
+/// Returns a redirection to a credential's page, which confirms a change; or the confirmation, if the caller may not read the
+/// credential.
+pub(super) async fn see_changed(visit: &Visit, name: &CredentialName, change: &str) -> Response {
+    let read = &visit.ports().credentials.read;
+    let listed = read.all_listed(&visit.caller, slice::from_ref(name)).await;
+    if matches!(listed.as_deref(), Ok([None])) {
+        return confirmation(visit, "Changed", &html! { (change) });
+    }
+    visit.see_confirmed(link_to_credential(name.as_str()), change.to_owned())
+}
+
+fn confirmation(visit: &Visit, title: &str, change: &Markup) -> Response {
+    visit.page(BROWSE, title).render(&html! {
+        p.done role="status" { (change) }
+        p { a.button href=(BROWSE) { "Back to the credentials" } }
+    })
 }
 
 /// Shows a credential without its secret fields.
@@ -100,8 +118,8 @@ pub(crate) async fn regenerate(visit: Visit, request: Request) -> PageResult {
         .regenerate
         .credential(&visit.caller, regenerate)
         .await?;
-    let name = written.version.name.as_str();
-    Ok(see_changed(&visit, name, "The credential was regenerated."))
+    let name = &written.version.name;
+    Ok(see_changed(&visit, name, "The credential was regenerated.").await)
 }
 
 /// Deletes a credential whose name the user has typed.
@@ -114,11 +132,8 @@ pub(crate) async fn delete(visit: Visit, request: Request) -> PageResult {
     }
     let read = &visit.ports().credentials.read;
     read.delete(&visit.caller, &LookupName::new(name)).await?;
-    let page = visit.page(BROWSE, "Deleted");
-    Ok(page.render(&html! {
-        p.done role="status" { "Deleted " code { (name) } " with all its versions." }
-        p { a.button href=(BROWSE) { "Back to the credentials" } }
-    }))
+    let change = html! { "Deleted " code { (name) } " with all its versions." };
+    Ok(confirmation(&visit, "Deleted", &change))
 }
 
 struct Shown<'a> {

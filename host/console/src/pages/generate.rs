@@ -42,7 +42,7 @@ pub(crate) async fn submit(visit: Visit, request: Request) -> PageResult {
             } else {
                 "The credential already existed. No value was generated."
             };
-            Ok(see_changed(&visit, written.version.name.as_str(), change))
+            Ok(see_changed(&visit, &written.version.name, change).await)
         }
         Err(failure) => {
             let shown = Form {

@@ -27,12 +27,12 @@ pub(crate) async fn show(visit: Visit, request: Request) -> PageResult {
 pub(crate) async fn submit(visit: Visit, request: Request) -> PageResult {
     let form = Fields::of_form(request, &visit.session).await?;
     Ok(match set(&visit, &form).await {
-        Ok(name) => see_changed(&visit, &name, "The credential was set."),
+        Ok(name) => see_changed(&visit, &name, "The credential was set.").await,
         Err(failure) => page(&visit, &form, Some(&visit.state.error(failure))),
     })
 }
 
-async fn set(visit: &Visit, form: &Fields) -> Result<String, Failure> {
+async fn set(visit: &Visit, form: &Fields) -> Result<CredentialName, Failure> {
     let credentials = &visit.ports().credentials;
     let credential_type = credentials.types.parse(form.text(TYPE))?;
     let set = Set {
@@ -43,7 +43,7 @@ async fn set(visit: &Visit, form: &Fields) -> Result<String, Failure> {
         provenance: None,
     };
     let version = credentials.set.credential(&visit.caller, set).await?;
-    Ok(version.name.to_string())
+    Ok(version.name)
 }
 
 /// Returns the value as JSON: a string for types whose values are text, the entered JSON for others.
