@@ -70,10 +70,11 @@ pub(crate) fn is_cross_site_navigation(request: &Parts) -> bool {
         && site.is_some_and(|site| site == "cross-site")
 }
 
-/// Returns whether the script refreshes a page, without an action of the user.
-pub(crate) fn is_refresh(request: &Parts) -> bool {
+/// Returns whether the user caused a request, by opening a page or submitting a form. The script also refreshes pages, and other
+/// pages of the same site can embed pages as images. Older browsers do not send the destination.
+pub(crate) fn is_by_user(request: &Parts) -> bool {
     let destination = request.headers.get(SEC_FETCH_DEST);
-    request.method == Method::GET && destination.is_some_and(|destination| destination == "empty")
+    !request.method.is_safe() || destination.is_none_or(|destination| destination == "document")
 }
 
 /// Returns whether the script requests a text instead of a page.
@@ -233,6 +234,25 @@ mod tests {
             (&[("sec-fetch-site", "none")], false),
         ] {
             assert_eq!(is_accepted(fields), is_own, "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn only_opened_pages_and_forms_are_requests_of_the_user() {
+        for (method, destination, expected) in [
+            ("GET", None, true),
+            ("GET", Some("document"), true),
+            ("GET", Some("empty"), false),
+            ("GET", Some("image"), false),
+            ("HEAD", Some("empty"), false),
+            ("POST", Some("empty"), true),
+        ] {
+            let mut request = Request::builder().method(method);
+            if let Some(destination) = destination {
+                request = request.header(SEC_FETCH_DEST, destination);
+            }
+            let (request, ()) = request.body(()).unwrap().into_parts();
+            assert_eq!(is_by_user(&request), expected, "{method} {destination:?}");
         }
     }
 
