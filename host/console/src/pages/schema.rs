@@ -47,9 +47,10 @@ impl ValueSchema {
             .filter(|(_, field)| field.get() != "null");
         let fields = fields.map(|(name, field)| {
             let text = text_of(field.get());
-            let is_declared = declared.get(&name).is_some_and(is_declared_public);
+            let declared = declared.get(&name).filter(|schema| schema.is_object());
+            let is_public = declared.is_some_and(is_public);
             Field {
-                is_public: !is_secret && is_declared && !text.contains(PRIVATE_KEY),
+                is_public: !is_secret && is_public && !text.contains(PRIVATE_KEY),
                 text,
                 name,
             }
@@ -58,12 +59,20 @@ impl ValueSchema {
     }
 }
 
-/// Returns whether the schema of a field describes text that is not secret. A schema that refers to others is not evaluated.
-fn is_declared_public(schema: &Value) -> bool {
-    let refers = ["$ref", "allOf", "anyOf", "oneOf"]
-        .iter()
-        .any(|key| schema.get(key).is_some());
-    schema.is_object() && !refers && !is_true(schema, "writeOnly")
+/// Returns whether a schema marks no part of a value as secret. A schema that refers to others is not evaluated.
+fn is_public(schema: &Value) -> bool {
+    match schema {
+        Value::Object(keywords) => {
+            let mut keywords = keywords.iter();
+            !is_true(schema, "writeOnly")
+                && keywords.all(|(keyword, argument)| match keyword.as_str() {
+                    "$ref" | "allOf" | "anyOf" | "oneOf" => false,
+                    _ => is_public(argument),
+                })
+        }
+        Value::Array(items) => items.iter().all(is_public),
+        _ => true,
+    }
 }
 
 fn is_true(schema: &Value, key: &str) -> bool {
@@ -339,6 +348,14 @@ const EMPTY_PREFIX: &str = "empty.";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_field_with_a_nested_secret_is_not_public() {
+        let schema = r#"{"properties": {"peer": {"properties": {"key": {"writeOnly": true}}}}}"#;
+        let schema = ValueSchema(keywright_json::read(schema).unwrap());
+        let fields = schema.fields(&Secret::new(r#"{"peer":{"key":"a"}}"#.to_owned()));
+        assert!(!fields[0].is_public);
+    }
 
     #[test]
     fn a_text_of_spaces_and_a_required_flag_that_is_not_chosen_are_sent() {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use strum::{Display, IntoStaticStr};
 
-use crate::{config::Grant, load_error::PluginRefusedError};
+use crate::{config::Grant, load_error::PluginRefusedError, schema::Secrecy};
 
 /// A generator's description.
 #[derive(Debug, Serialize)]
@@ -179,19 +179,20 @@ fn inputs(kind: &str, old: &Value, new: &Value, of_refused: Effect) -> Vec<Schem
 }
 
 fn fields(old: &Value, new: &Value) -> Vec<SchemaChange> {
-    let is_secret = |schema: &Value| schema.get("writeOnly") == Some(&Value::Bool(true));
+    let secrecy = |schema: &Value| Secrecy::of(schema).unwrap_or(Secrecy::Whole);
     let exposed = "is no longer secret";
     let mut changes = Vec::new();
-    if is_secret(old) && !is_secret(new) {
+    if secrecy(old) == Secrecy::Whole && secrecy(new) != Secrecy::Whole {
         changes.push(("value".to_owned(), exposed, Effect::Changes));
     }
     for (name, change) in properties(old, new) {
-        let property = |schema: &Value| schema.pointer("/properties")?.get(&name).map(is_secret);
+        let property = |schema: &Value| {
+            let property = schema.get("properties").and_then(|all| all.get(&name));
+            property.map_or(Secrecy::Open, secrecy)
+        };
         let (text, effect) = match change {
             Change::Removed => (change.into(), Effect::Changes),
-            Change::Changed if property(old) == Some(true) && property(new) == Some(false) => {
-                (exposed, Effect::Changes)
-            }
+            Change::Changed if property(new).exposes(&property(old)) => (exposed, Effect::Changes),
             Change::Added | Change::Changed => (change.into(), Effect::Compatible),
         };
         changes.push((format!("field {name}"), text, effect));
@@ -489,5 +490,13 @@ mod tests {
             found,
             [("value".to_owned(), "is no longer secret", Effect::Changes)]
         );
+        let nested = |key| json!({"properties": {"peer": {"properties": {"key": key}}}});
+        let found = fields(&nested(json!({"writeOnly": true})), &nested(json!({})));
+        let expected = (
+            "field peer".to_owned(),
+            "is no longer secret",
+            Effect::Changes,
+        );
+        assert_eq!(found, [expected]);
     }
 }

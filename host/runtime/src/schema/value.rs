@@ -90,7 +90,7 @@ impl Secrecy {
     ///
     /// # Errors
     /// [`SchemaError::WriteOnlyMisplaced`] if the part of a value that an annotation refers to can't be determined.
-    fn of(schema: &Value) -> Result<Self, SchemaError> {
+    pub(crate) fn of(schema: &Value) -> Result<Self, SchemaError> {
         let Value::Object(keywords) = schema else {
             return Ok(Self::Open);
         };
@@ -120,6 +120,17 @@ impl Secrecy {
         } else {
             Self::Fields(secret_fields)
         })
+    }
+
+    /// Returns whether a part that is secret according to an earlier schema is no longer secret.
+    pub(crate) fn exposes(&self, earlier: &Self) -> bool {
+        match (earlier, self) {
+            (Self::Open, _) | (_, Self::Whole) => false,
+            (Self::Fields(earlier), Self::Fields(fields)) => earlier
+                .iter()
+                .any(|(name, earlier)| fields.get(name).unwrap_or(&Self::Open).exposes(earlier)),
+            _ => true,
+        }
     }
 
     /// Removes the secret parts of a value: secret fields are removed, and a completely secret value becomes null.
