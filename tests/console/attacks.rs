@@ -235,7 +235,6 @@ async fn stored_texts_are_never_markup() {
         "/console?name-like={}",
         "/console?path=/x&from={}",
         "/console/credential?name={}",
-        "/console/credential?name=/x/value&change={}",
         "/console/generate?type={}",
         "/console/generate?type=password&name={}",
         "/console/set?name={}&type={}",
