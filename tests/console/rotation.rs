@@ -99,6 +99,13 @@ async fn console_and_cli_list_the_same_outstanding_credentials() {
     }
     server.generate_leaf("/moved", "/root").await;
     server.generate_authority("/elsewhere", None).await;
+    // The transitional version of /moved was signed by /elsewhere.
+    let other = server.generate_leaf("/other", "/elsewhere").await;
+    let path = server.certificate_path("/moved").await + "/versions";
+    let body = json!({"value": {
+        "ca_name": "/elsewhere", "certificate": other["value"]["certificate"],
+    }, "transitional": true});
+    server.post(&path, body).await.expect(200);
     let shell = Shell::of(&server);
     for _ in 0..2 {
         take_step(&mut browser).await;

@@ -242,18 +242,25 @@ async fn outstanding(
             }
             let child = readable(client.certificate(name).await, name, &authority)?;
             // The certificate may be listed because of an older version, and a CA below may have signed the latest one.
-            if !child.signed_by.eq_ignore_ascii_case(&authority.name) {
+            let newest = child.versions.first();
+            let is_moving = !child.signed_by.eq_ignore_ascii_case(&authority.name);
+            if is_moving && !newest.is_some_and(|newest| newest.transitional) {
                 continue;
             }
-            seen.insert(name.to_lowercase());
             let current = client.certificate_versions(&child.id, true).await;
             let current = readable(current, name, &authority)?;
             let Some(in_use) = current.first() else {
                 continue;
             };
             // The signing CA comes first.
-            let authorities_of_child = in_use.public_field("ca").unwrap_or_default();
-            if first_certificate(&authorities_of_child) != first_certificate(&signing) {
+            let signer = first_certificate(&in_use.public_field("ca").unwrap_or_default());
+            let is_outstanding = signer != first_certificate(&signing);
+            // The summary names only the signer of the latest version.
+            if is_moving && is_outstanding && !has_certificate(client, &authority, &signer).await? {
+                continue;
+            }
+            seen.insert(name.to_lowercase());
+            if is_outstanding {
                 found.push(child.name);
             } else if !child.signs.is_empty() || !child.issued.is_empty() {
                 authorities.push((child, certificates(in_use)));
@@ -262,6 +269,19 @@ async fn outstanding(
     }
     found.sort_unstable();
     Ok(found)
+}
+
+/// Returns whether a version of the CA has this certificate.
+async fn has_certificate(
+    client: &Client,
+    authority: &CertificateSummary,
+    certificate: &str,
+) -> Result<bool, Error> {
+    let mut versions = client
+        .certificate_versions(&authority.id, false)
+        .await?
+        .into_iter();
+    Ok(versions.any(|version| first_certificate(&certificates(&version)) == certificate))
 }
 
 /// Returns the credentials of other types whose certificate was not signed by the active version of the CA.

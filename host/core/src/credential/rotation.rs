@@ -311,19 +311,19 @@ impl Walk<'_> {
             .newest_by_names(self.caller.actor(), &names)
             .await;
         for newest in newest.map_err(UseCaseError::from)? {
-            // The CAs may have signed only older versions, and another CA, which is checked later, the latest one.
-            let signer = newest.attributes.signed_by.as_ref();
-            let authority = signer.and_then(|signer| authorities.get(&signer.folded()));
-            let Some((authority, signing)) = authority else {
-                continue;
-            };
-            self.seen.insert(newest.name.folded());
             let active = if newest.attributes.is_transitional {
                 store.active_versions(&newest.name.lookup()).await?.active
             } else {
                 Some(newest)
             };
             let Some(active) = active else { continue };
+            // The CAs may have signed only other versions, and another CA, which is checked later, the active one.
+            let signer = active.attributes.signed_by.as_ref();
+            let authority = signer.and_then(|signer| authorities.get(&signer.folded()));
+            let Some((authority, signing)) = authority else {
+                continue;
+            };
+            self.seen.insert(active.name.folded());
             let (name, id) = (active.name.clone(), active.id);
             let may_sign = active.credential_type.is_certificate();
             if !self.is_signed_by(authority, *signing, active).await? {
