@@ -53,7 +53,8 @@ pub(super) fn stored_text(pem: &str) -> String {
         PemBlock::all(pem).take_while(|block| !CERTIFICATE_LABELS.contains(&block.label));
     if before.all(|block| LABELS_BEFORE.contains(&block.label))
         && PemBlock::are_all_found(pem)
-        && PemBlock::all(pem).all(|block| block.is_strict() && block.label != TRUSTED_CERTIFICATE)
+        && PemBlock::all(pem)
+            .all(|block| block.is_strict() && !SOME_PROGRAMS_READ.contains(&block.label))
     {
         return pem.to_owned();
     }
@@ -313,8 +314,8 @@ const SECONDS_A_DAY: i64 = 24 * 60 * 60;
 /// The labels of certificates (RFC 7468, section 5).
 const CERTIFICATE_LABELS: [&str; 2] = ["CERTIFICATE", "X509 CERTIFICATE"];
 
-/// The label of certificates that only OpenSSL reads.
-const TRUSTED_CERTIFICATE: &str = "TRUSTED CERTIFICATE";
+/// The labels of certificates that OpenSSL reads, but not every program. Go and rustls only know `CERTIFICATE`.
+const SOME_PROGRAMS_READ: [&str; 2] = ["TRUSTED CERTIFICATE", "X509 CERTIFICATE"];
 
 /// The labels of blocks that may precede the first certificate. OpenSSL fails at unknown labels.
 const LABELS_BEFORE: [&str; 6] = [

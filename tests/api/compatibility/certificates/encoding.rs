@@ -112,6 +112,7 @@ async fn openssl_finds_the_certificate_that_the_server_finds() {
     openssl.write("second.pem", &second);
     let trusted = openssl.run("x509 -in second.pem -trustout");
     trusted.assert_contains("BEGIN TRUSTED CERTIFICATE");
+    let older = first.replace("CERTIFICATE", "X509 CERTIFICATE");
     let unknown = "-----BEGIN X-----\nAQI=\n-----END X-----\n";
     let mismatched = "-----BEGIN X-----\nAQI=\n-----END Y-----\n";
     let unfinished = "-----BEGIN CERTIFICATE-----\nAQI=\n";
@@ -123,6 +124,8 @@ async fn openssl_finds_the_certificate_that_the_server_finds() {
             format!(" {first}{second}"),
             Some(format!("{first}{second}")),
         ),
+        // Go and rustls ignore the older label.
+        (format!("{older}{second}"), Some(format!("{first}{second}"))),
         (format!("{trusted}{first}"), Some(first.clone())),
         (format!("{first}{trusted}"), Some(first.clone())),
         (format!("{unknown}{first}"), Some(first.clone())),
