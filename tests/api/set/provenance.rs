@@ -3,9 +3,10 @@
 use std::fs;
 
 use keywright_harness::{Options, QUICK_KEY, Response, Server, digest, release};
+use rcgen::{BasicConstraints, IsCa};
 use serde_json::{Value, json};
 
-use crate::given;
+use crate::{external_certificates::authority_changed, given};
 
 const DATA: &str = "/api/v1/data";
 
@@ -201,6 +202,7 @@ async fn parameters_must_describe_the_certificate() {
     server.issued("/root", json!({"is_ca": true})).await;
     let parameters = json!({
         "ca": "/root", "common_name": "a", "alternative_names": ["a.example.com"], "key_type": QUICK_KEY,
+        "extended_key_usage": ["client_auth"],
     });
     let leaf = server.issued("/leaf", parameters.clone()).await;
     let leaf = &leaf["value"];
@@ -211,6 +213,10 @@ async fn parameters_must_describe_the_certificate() {
         parameters[name] = value;
         parameters
     };
+    let constrained = authority_changed("a", |ca| {
+        ca.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    });
+    let constrained = constrained.public();
     let exceeds = "must not allow more than the certificate";
     let names = "alternative names";
     let other_names = other("alternative_names", json!(["b.example.com"]));
@@ -221,6 +227,17 @@ async fn parameters_must_describe_the_certificate() {
             &signed,
             other("key_usage", json!(["key_cert_sign"])),
             exceeds,
+        ),
+        (
+            &signed,
+            other("extended_key_usage", json!(["server_auth"])),
+            exceeds,
+        ),
+        (&signed, other("extended_key_usage", json!([])), exceeds),
+        (
+            &constrained,
+            json!({"common_name": "a", "is_ca": true}),
+            "they can't express",
         ),
         (&signed, other("common_name", json!("b")), names),
         (&signed, other("organization", json!("b")), names),

@@ -223,6 +223,18 @@ pub(super) fn signing_usages(parameters: &Parameters) -> SigningUsages {
     }
 }
 
+/// Returns whether the claimed usages of a certificate exceed the allowed ones. Without usages, a certificate allows all.
+pub(super) fn usages_exceed(claimed: &Parameters, allowed: &Parameters) -> bool {
+    [KEY_USAGE, EXTENDED_KEY_USAGE].iter().any(|name| {
+        let [claimed, allowed] = [claimed, allowed].map(|parameters| {
+            let usages = parameters.field(name).and_then(Value::as_array);
+            usages.map_or(&[][..], Vec::as_slice)
+        });
+        let is_within = || claimed.iter().all(|usage| allowed.contains(usage));
+        !allowed.is_empty() && (claimed.is_empty() || !is_within())
+    })
+}
+
 pub(super) struct Limits {
     pub(super) may_be_authority: bool,
     pub(super) signing_usages: SigningUsages,

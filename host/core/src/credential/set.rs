@@ -16,7 +16,9 @@ use crate::{
         RequestedParameters, StoredVersion, VersionAttributes, VersionStore,
         draft::{declared_certificate, run_on_plugin_thread},
         inputs::{PermittedInput, named_inputs},
-        parameters::{ALTERNATIVE_NAMES, Limits, SUBJECT, canonical_parameters, named_issuer},
+        parameters::{
+            ALTERNATIVE_NAMES, Limits, SUBJECT, canonical_parameters, named_issuer, usages_exceed,
+        },
         version::{Content, fields, take_text},
         version_store::{
             Draft, StoredCertificate, WRITE_ATTEMPTS_MAX, check_bytes, check_size, field_absent,
@@ -352,15 +354,23 @@ impl SetCredentials {
         };
         let limits = Limits::of_certificate(self.certificates.as_ref(), facts, certificate);
         let limits = limits.map_err(|_| UseCaseError::StoredValueMalformed)?;
+        let exceeding = "is_ca, duration, key_usage and extended_key_usage must not allow more than the certificate in the value";
         if !limits.include(parameters) {
-            return Err(refused(
-                "is_ca, duration, key_usage and extended_key_usage must not allow more than the certificate in the value",
-            ));
+            return Err(refused(exceeding));
         }
         let value = Secret::new(json!({ "certificate": certificate }).to_string());
         let Some(recovered) = generator.recover(None, &value).await? else {
             return Ok(());
         };
+        let read_only = generator.read_only_parameters();
+        if recovered.parameters.clone().without(read_only) != recovered.parameters {
+            return Err(refused(
+                "they can't express the certificate in the value; set it without provenance",
+            ));
+        }
+        if usages_exceed(parameters, &recovered.parameters) {
+            return Err(refused(exceeding));
+        }
         let names = |parameters: &Parameters| {
             let parameters = parameters.clone();
             parameters.retain(|name| SUBJECT.contains(&name) || name == ALTERNATIVE_NAMES)
