@@ -286,15 +286,12 @@ fn require_creatable(options: &SqliteOptions) -> Result<(), DatabaseOpenError> {
 /// Writes the marker, unless it exists.
 fn mark_as_created(path: &Path) -> io::Result<()> {
     let marker = marker(path);
-    if exists(&marker) {
-        return Ok(());
-    }
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(MODE_PRIVATE)
-        .open(&marker)?;
+    let mut marker_options = OpenOptions::new();
+    marker_options.write(true).create_new(true);
+    let mut file = match marker_options.mode(MODE_PRIVATE).open(&marker) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+        opened => opened?,
+    };
     file.write_all(MARKER.as_bytes())?;
     file.sync_all()?;
     sync_folder_of(&marker)

@@ -7,7 +7,7 @@
 mod storage;
 
 use std::{
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{PermissionsExt, symlink},
     process::Command,
     sync::{Arc, Barrier},
     thread,
@@ -41,6 +41,16 @@ async fn only_the_owner_may_access_the_files() {
             .mode();
         assert_eq!(mode & 0o777, 0o600, "{name}");
     }
+}
+
+#[tokio::test]
+async fn the_marker_is_not_created_through_a_link() {
+    let location = Location::new();
+    if let Location::File(folder) = &location {
+        symlink("target", folder.path().join("test.sqlite.created")).unwrap();
+    }
+    let fixture = Fixture::open(location).await;
+    assert!(!folder(&fixture).path().join("target").exists());
 }
 
 #[tokio::test]
