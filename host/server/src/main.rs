@@ -17,6 +17,7 @@ mod keys;
 mod listener;
 mod management;
 mod measurements;
+mod ownership;
 mod plugin_cache;
 mod plugins;
 mod process;

@@ -1,8 +1,14 @@
 //! The section `encryption.rotation`, `keywright keys status` and `keywright keys rotate`.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt, chown},
+    path::Path,
+};
 
-use keywright_harness::{Server, Text, run_command, run_program, run_sql, shared_storage};
+use keywright_harness::{
+    Server, Text, is_on_postgres, print_message, run_command, run_program, run_sql, shared_storage,
+};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -104,6 +110,22 @@ async fn rotate_works_without_a_running_server() {
     assert_eq!((result.output.as_str(), result.errors.as_str()), ("", ""));
     let server = Server::start_in(folder, &keys.options(&["b"], FAST)).await;
     assert_values(&server, &values).await;
+}
+
+#[tokio::test]
+async fn rotate_refuses_a_database_in_a_folder_of_another_user() {
+    if is_on_postgres() {
+        return;
+    }
+    let folder = Server::start().await.stop().await;
+    if fs::metadata(folder.path()).unwrap().uid() != 0 {
+        return print_message("skipped: only root can give a folder to another user");
+    }
+    chown(folder.path(), Some(65_534), None).unwrap();
+    let result = run_command(folder.path(), "keys rotate").expect(1);
+    result
+        .errors
+        .assert_contains("belongs to another user (id 65534), who could replace files");
 }
 
 #[tokio::test]

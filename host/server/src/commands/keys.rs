@@ -28,6 +28,7 @@ use crate::{
     },
     config::Config,
     keys::{self, RecognizedKeys},
+    ownership::require_own,
     process::{self, RandomIdentifiers, on_threads},
     started::{StartupContext, StartupError},
     telemetry,
@@ -92,6 +93,7 @@ async fn rotate(config: &Config, waits: bool, is_quiet: bool) -> Result<ExitCode
     let mut options = config.storage.options()?;
     if let DatabaseOptions::Sqlite(file) = &mut options {
         file.may_create = false;
+        file.path = require_own(&file.path)?;
     }
     let database = Database::open(&options, Arc::clone(&identifiers)).await?;
     let clock = process::clock();

@@ -41,6 +41,11 @@ systemd-sysusers() {
     grep -q '^u keywright ' "$ROOT/usr/lib/sysusers.d/keywright.conf"
 }
 
+# Runs a command as the current user, who owns all files of this system.
+runuser() {
+    [ "$1 $2 $3" = '-u keywright --' ] && "${@:4}"
+}
+
 # The value of a directive in the unit, with the folders of this system.
 unit_value() {
     sed -n "s/^$1=//p" "$ROOT/etc/systemd/system/keywright.service" | sed -E "s#(^|[ :])/(etc|usr)/#\1$ROOT/\2/#g"
