@@ -70,7 +70,7 @@ fn install_program(layout: &Layout) -> PathBuf {
 }
 
 /// Copies plugins that other tests compiled under the same key.
-fn warm_cache(layout: &Layout) {
+pub(crate) fn warm_cache(layout: &Layout) {
     let cache = layout.path("var/lib/keywright/plugin-cache");
     fs::create_dir(&cache).unwrap();
     set_mode(&cache, 0o700);

@@ -27,6 +27,7 @@ use crate::{
         name_within, queue_mistake,
     },
     keys::{self, SharedKeyRing},
+    ownership::require_own,
     plugins::{self, Components},
     started::StartupError,
     test_authority::test_issuers,
@@ -259,7 +260,8 @@ async fn check_key_records(sections: &Sections, findings: &mut Findings) -> Opti
 /// pulled, unless they are cached. Nothing is written.
 ///
 /// Components are compiled last, and only if there are no errors, because compilation is slow. Components in the plugin
-/// cache are not compiled if the keys of the cache are known.
+/// cache are not compiled if the keys of the cache are known. Other users who could replace the folder may know the keys too, so then
+/// the cache is not used.
 async fn check_plugins(
     sections: Sections,
     key_ring: Option<SharedKeyRing>,
@@ -274,9 +276,15 @@ async fn check_plugins(
     if !extent.loads_plugins {
         return;
     }
-    let cache_keys = cache_keys(sections.encryption.as_ref(), key_ring).await;
     let sandbox = sections.plugins;
-    let sandbox = sandbox.unwrap_or_else(|| SandboxConfig::new(PathBuf::new()));
+    let mut sandbox = sandbox.unwrap_or_else(|| SandboxConfig::new(PathBuf::new()));
+    let cache_keys = match require_own(&sandbox.cache_directory) {
+        Ok(folder) => {
+            sandbox.cache_directory = folder;
+            cache_keys(sections.encryption.as_ref(), key_ring).await
+        }
+        Err(_) => None,
+    };
     let components = Components {
         registry: &sections.registry.unwrap_or_default(),
         cache: Cache::read_only(&sandbox.cache_directory),
