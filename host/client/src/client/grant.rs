@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use serde::Deserialize;
+use serde_json::Value;
 
 use crate::Secret;
 
@@ -119,16 +119,24 @@ impl Tokens {
 
     /// Returns the id for the revocation of the login.
     pub(super) fn id(&self) -> Option<String> {
-        #[derive(Deserialize)]
-        struct Claims {
-            jti: String,
-        }
-        let claims = self.access_token.expose().split('.').nth(1)?;
-        let claims = URL_SAFE_NO_PAD.decode(claims).ok()?;
-        let claims: Claims = keywright_json::read_bytes(&claims).ok()?;
+        let id = self.claim("jti")?;
         // The id is inserted into a URL.
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-        (!claims.jti.is_empty() && claims.jti.bytes().all(is_plain)).then_some(claims.jti)
+        (!id.is_empty() && id.bytes().all(is_plain)).then_some(id)
+    }
+
+    /// Returns the name of the user or client, as the access token contains it.
+    pub(crate) fn subject(&self) -> Option<String> {
+        let claims = ["user_name", "preferred_username", "sub", "client_id"];
+        claims.into_iter().find_map(|name| self.claim(name))
+    }
+
+    /// Returns a claim of the access token that is a string. `None` if the token is opaque.
+    fn claim(&self, name: &str) -> Option<String> {
+        let claims = self.access_token.expose().split('.').nth(1)?;
+        let claims = URL_SAFE_NO_PAD.decode(claims).ok()?;
+        let claims: Value = keywright_json::read_bytes(&claims).ok()?;
+        claims.get(name)?.as_str().map(str::to_owned)
     }
 }
 
@@ -147,6 +155,18 @@ mod tests {
     fn token(claims: &str) -> Tokens {
         let claims = URL_SAFE_NO_PAD.encode(claims);
         Tokens::new(Secret::new(format!("e30.{claims}.c2ln")), None)
+    }
+
+    #[test]
+    fn the_subject_of_a_token_is_its_user_before_its_client() {
+        for (claims, subject) in [
+            (r#"{"client_id":"c","sub":"s","user_name":"u"}"#, Some("u")),
+            (r#"{"client_id":"c","sub":"s"}"#, Some("s")),
+            (r#"{"client_id":"c","sub":1}"#, Some("c")),
+            ("opaque", None),
+        ] {
+            assert_eq!(token(claims).subject().as_deref(), subject, "{claims}");
+        }
     }
 
     #[test]

@@ -110,11 +110,14 @@ impl Run for Login {
             })?;
             (client, None)
         };
+        let subject = tokens.as_ref().and_then(Tokens::subject);
         session(&settings, &client, tokens, options)?.write(&settings.directory)?;
         if let Some(cause) = refused {
             return Err(CommandError::TokenRefused(cause));
         }
-        output::note(&format!("Logged in to {}.", client.server()));
+        let subject = subject.map(|name| format!(" as {name}"));
+        let subject = subject.unwrap_or_default();
+        output::note(&format!("Logged in to {}{subject}.", client.server()));
         Ok(Completion::Full)
     }
 }
