@@ -11,6 +11,7 @@ use std::{
 
 use clap::ValueEnum;
 use etcetera::{BaseStrategy, base_strategy};
+use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize, Serializer};
 use zeroize::Zeroizing;
 
@@ -60,13 +61,19 @@ impl Directory {
         folder.create(&self.0).map_err(failed)
     }
 
-    /// Locks the folder against other runs of the program until the returned file is dropped. `None` if the file system does not
+    /// Locks the session against other runs of the program until the returned file is dropped. `None` if the file system does not
     /// support locks, or if another run has not released its lock after [`LOCK_ATTEMPTS_MAX`] attempts.
     fn lock(&self) -> Option<File> {
-        let folder = File::open(&self.0).ok()?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR;
+        // Other users may be able to open the folder and keep it locked. So it is only locked if the file can't be opened.
+        let file = rustix::fs::open(self.file(LOCK_FILE), flags, mode);
+        let file = file
+            .map_or_else(|_| File::open(&self.0), |file| Ok(file.into()))
+            .ok()?;
         for _ in 0..LOCK_ATTEMPTS_MAX {
-            match folder.try_lock() {
-                Ok(()) => return Some(folder),
+            match file.try_lock() {
+                Ok(()) => return Some(file),
                 Err(TryLockError::WouldBlock) => thread::sleep(LOCK_INTERVAL),
                 Err(TryLockError::Error(_)) => return None,
             }
@@ -310,10 +317,13 @@ pub(super) const SETTINGS_FILE: &str = "settings.toml";
 
 const SESSION_FILE: &str = "session.json";
 
+/// The empty file that is locked.
+const LOCK_FILE: &str = "session.lock";
+
 /// The largest file in the folder, in bytes. Tokens are shorter than a request header.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// The pause between two attempts to lock the folder, and the maximum number of attempts. A renewal holds the lock while it waits
+/// The pause between two attempts to lock the session, and the maximum number of attempts. A renewal holds the lock while it waits
 /// for the identity provider.
 const LOCK_INTERVAL: Duration = Duration::from_millis(20);
 const LOCK_ATTEMPTS_MAX: u32 = 1_500;
@@ -324,6 +334,17 @@ const OTHERS: u32 = 0o077;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn other_users_can_not_lock_the_session() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = Directory(folder.path().to_owned());
+        let _lock = directory.lock().unwrap();
+        let file = fs::metadata(directory.file(LOCK_FILE)).unwrap();
+        assert_eq!(file.permissions().mode() & 0o777, 0o600);
+        // If the folder were locked, so could others with access to it.
+        File::open(folder.path()).unwrap().try_lock().unwrap();
+    }
 
     #[test]
     fn new_tokens_are_stored_only_for_their_own_login() {

@@ -10,9 +10,9 @@
 //!   never a password or a client secret. The tokens are only sent to that server. Every write sets mode 0600. If others can read
 //!   the file, each run prints a warning and continues.
 //!
-//! Several runs may use the folder concurrently: a lock serializes renewals and other changes of the session. A run whose tokens
-//! have expired first takes over the tokens that other runs of the same login have stored. It does not store its own if another run
-//! has changed the stored login in the meantime.
+//! Several runs may use the folder concurrently: a lock on the empty file `session.lock` serializes renewals and other changes of
+//! the session. A run whose tokens have expired first takes over the tokens that other runs of the same login have stored. It does
+//! not store its own if another run has changed the stored login in the meantime.
 //!
 //! # Precedence
 //!
