@@ -53,6 +53,8 @@ pub struct RetentionRun {
     /// The sequence of the last processed version of the first credential.
     after_sequence: i64,
     versions_deleted: u64,
+    /// The last failure of a search for the versions of one credential.
+    failure: Option<RepositoryError>,
 }
 
 /// The error of a step.
@@ -78,6 +80,7 @@ impl Retention {
             exceeding: VecDeque::new(),
             after_sequence: 0,
             versions_deleted: 0,
+            failure: None,
         }
     }
 
@@ -85,10 +88,14 @@ impl Retention {
     /// [`BATCH_VERSIONS_MAX`] versions of one credential. Returns whether the run has more steps.
     ///
     /// # Errors
-    /// If the database fails; or if the audit trail can't be written, in which case the step deletes nothing.
+    /// If the database fails; or if the audit trail can't be written, in which case the step deletes nothing. If only the search
+    /// for the versions of one credential fails, the run skips this credential, and the last step returns the error.
     pub async fn proceed(&self, run: &mut RetentionRun) -> Result<bool, RetentionError> {
         let Some(segment) = run.segments.front().cloned() else {
-            return Ok(false);
+            return run
+                .failure
+                .take()
+                .map_or(Ok(false), |failure| Err(failure.into()));
         };
         if let Some(credential) = run.exceeding.front().cloned() {
             self.delete_versions(run, &segment, &credential).await?;
@@ -115,15 +122,24 @@ impl Retention {
         credential: &ExceedingCredential,
     ) -> Result<(), RetentionError> {
         let threshold = segment.limits.at(run.now);
-        let found = self
-            .repository
-            .deletable_versions(
-                credential.id,
-                threshold,
-                run.after_sequence,
-                BATCH_VERSIONS_MAX,
-            )
-            .await?;
+        let searching = self.repository.deletable_versions(
+            credential.id,
+            threshold,
+            run.after_sequence,
+            BATCH_VERSIONS_MAX,
+        );
+        let found = match searching.await {
+            Ok(found) => found,
+            Err(failure) => {
+                tracing::warn!(
+                    credential.name = credential.name.as_str(),
+                    error = &failure as &dyn std::error::Error,
+                    "retention skipped a credential"
+                );
+                run.skip(segment, credential, failure);
+                return Ok(());
+            }
+        };
         if !found.is_empty() {
             let version_ids: Vec<Uuid> = found.iter().map(|version| version.id).collect();
             let deletion = RetentionDeletion {
@@ -177,6 +193,19 @@ impl RetentionRun {
         self.versions_deleted
     }
 
+    /// Skips the first credential. The next step searches again, so that it fails if the whole database is unavailable.
+    fn skip(
+        &mut self,
+        segment: &PolicySegment,
+        credential: &ExceedingCredential,
+        failure: RepositoryError,
+    ) {
+        self.exceeding.clear();
+        self.after_sequence = 0;
+        self.rest = Some(segment.names.after(&credential.name.folded()));
+        self.failure = Some(failure);
+    }
+
     /// Advances past these versions of the first credential, or past the credential if these are its last versions.
     fn advance_past(&mut self, versions: &[DeletableVersion]) {
         match versions.last() {
@@ -214,7 +243,8 @@ impl Drop for Announced<'_> {
 /// The maximum number of credentials per step.
 pub const PAGE_CREDENTIALS_MAX: u32 = 500;
 
-/// The maximum number of versions that a step deletes in one transaction. Small, so that writers don't wait long.
+/// The maximum number of versions that a step, or the deletion of a credential, deletes in one transaction. Small, so that writers
+/// don't wait long.
 pub const BATCH_VERSIONS_MAX: u32 = 100;
 
 #[cfg(test)]
@@ -234,6 +264,8 @@ mod tests {
         credentials: Mutex<Vec<(&'static str, Vec<i64>)>>,
         /// The sequences of versions that `delete_versions` skips.
         skipped: Vec<i64>,
+        /// The name of the credential whose versions can't be searched.
+        unsearchable: &'static str,
         is_unavailable: bool,
         is_hanging: bool,
         is_trail_broken: bool,
@@ -292,6 +324,10 @@ mod tests {
             after_sequence: i64,
             count_max: u32,
         ) -> Result<Vec<DeletableVersion>, RepositoryError> {
+            let index = usize::try_from(credential_id.as_u128()).unwrap();
+            if self.credentials.lock().unwrap()[index].0 == self.unsearchable {
+                return Err(RepositoryError::Unavailable("timed out".into()));
+            }
             let left = self.left(credential_id).into_iter();
             let after = left.filter(|sequence| *sequence > after_sequence);
             let found = after.take(count_max as usize);
@@ -438,6 +474,15 @@ mod tests {
         let interrupted = retention(&hanging, &["/*"]);
         assert!(run(&interrupted).now_or_never().is_none());
         assert_eq!(hanging.recorded(), unavailable.recorded());
+    }
+
+    #[tokio::test]
+    async fn a_credential_whose_search_fails_is_skipped_and_fails_the_run() {
+        let mut world = world(&[("/a", 1..2), ("/b", 2..3), ("/c", 3..4)]);
+        world.unsearchable = "/b";
+        let world = Arc::new(world);
+        assert!(run(&retention(&world, &["/*"])).await.is_err());
+        assert_eq!(world.recorded(), ["announced /a [1]", "announced /c [3]"]);
     }
 
     #[test]
