@@ -139,7 +139,8 @@ impl ReadCredentials {
         found.finish()
     }
 
-    /// Deletes a credential with all its versions. Permissions on its name remain.
+    /// Deletes a credential with all its versions. Permissions on its name remain. After a failure, the newest versions of a
+    /// credential with many versions may remain.
     pub async fn delete(&self, caller: &Caller, name: &LookupName) -> Result<(), UseCaseError> {
         let permitting = self.authorization.permit(caller, Operation::Delete, name);
         let permit = permitting.await?;

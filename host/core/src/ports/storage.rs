@@ -127,7 +127,9 @@ pub trait CredentialRepository: CredentialSearches + CertificateLists {
         additions: Additions,
     ) -> Result<VersionChanged, RepositoryError>;
 
-    /// Deletes a credential with all its versions. Returns its id, or `None` if it did not exist in this casing.
+    /// Deletes a credential with all its versions. Returns its id, or `None` if it did not exist in this casing. One transaction
+    /// deletes at most [`BATCH_VERSIONS_MAX`](crate::retention::BATCH_VERSIONS_MAX) versions, the oldest first. So after a failure,
+    /// the newest versions may remain.
     async fn delete(&self, name: &CredentialName) -> Result<Option<Uuid>, RepositoryError>;
 
     /// Checks the health of the database without writing.

@@ -20,6 +20,7 @@ use keywright_core::{
         SignedName, SignedTypes, VersionChange, VersionChanged, VersionKey, VersionSelection,
         VersionsSize,
     },
+    retention::BATCH_VERSIONS_MAX,
 };
 use uuid::Uuid;
 
@@ -304,12 +305,21 @@ impl CredentialRepository for Database {
     }
 
     async fn delete(&self, name: &CredentialName) -> Result<Option<Uuid>, RepositoryError> {
-        let query = statement(statements::DELETE_CREDENTIAL)
-            .bind(name.folded())
-            .bind(name.as_str());
-        let rows = self.writer.serializable(query).await?;
-        let mut ids = rows.iter().map(|row| column!(row, "credential", "id"));
-        ids.next().transpose()
+        let run = |sql| {
+            let query = statement(sql).bind(name.folded()).bind(name.as_str());
+            let query = query.bind(i64::from(BATCH_VERSIONS_MAX));
+            self.writer.serializable(query)
+        };
+        loop {
+            let deleted = run(statements::DELETE_CREDENTIAL).await?;
+            if let Some(row) = deleted.first() {
+                return column!(row, "credential", "id").map(Some);
+            }
+            // The credential does not exist, or has too many versions for one transaction.
+            if run(statements::DELETE_OLDEST_VERSIONS).await?.is_empty() {
+                return Ok(None);
+            }
+        }
     }
 
     async fn ping(&self) -> Result<(), RepositoryError> {

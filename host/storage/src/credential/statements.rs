@@ -446,8 +446,46 @@ pub(crate) const UPDATE_CREDENTIAL_COLUMNS: &str = concat!(
     where sequence = $1"
 );
 
-pub(crate) const DELETE_CREDENTIAL: &str =
-    "delete from credential where name_folded = $1 and name = $2 returning id";
+/// The sequence of the credential with the folded name `$1` and the name `$2`.
+macro_rules! named {
+    () => {
+        "(select c.sequence from credential c where c.name_folded = $1 and c.name = $2)"
+    };
+}
+
+/// The sequence of the newest of its versions beyond `$3`, or null.
+macro_rules! beyond_newest {
+    () => {
+        concat!(
+            "(select o.sequence from credential_version o where o.credential_sequence between ",
+            named!(),
+            " and ",
+            named!(),
+            " order by o.credential_sequence desc, o.sequence desc limit 1 offset $3)"
+        )
+    };
+}
+
+/// Deletes a credential, unless it has more than `$3` versions.
+pub(crate) const DELETE_CREDENTIAL: &str = concat!(
+    "delete from credential where name_folded = $1 and name = $2 and ",
+    beyond_newest!(),
+    " is null returning id"
+);
+
+/// Deletes at most `$3` versions of a credential, the oldest first, and keeps the newest `$3`. The columns of the credential repeat
+/// only values of its two newest versions.
+pub(crate) const DELETE_OLDEST_VERSIONS: &str = concat!(
+    "delete from credential_version where sequence in (
+        select v.sequence from credential_version v where v.credential_sequence between ",
+    named!(),
+    " and ",
+    named!(),
+    " and v.sequence <= ",
+    beyond_newest!(),
+    " order by v.credential_sequence, v.sequence limit $3
+    ) returning id"
+);
 
 // ---- Health -----------------------------------------------------------------------------------------------------------
 

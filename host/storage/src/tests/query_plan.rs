@@ -393,6 +393,7 @@ const STATEMENTS_ABOUT_CREDENTIALS: &[&str] = &[
     credential::DELETE_VERSION,
     credential::UPDATE_CREDENTIAL_COLUMNS,
     credential::DELETE_CREDENTIAL,
+    credential::DELETE_OLDEST_VERSIONS,
     credential::PING,
     retention::PAGE,
 ];

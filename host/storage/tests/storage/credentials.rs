@@ -110,6 +110,31 @@ async fn a_version_for_a_recreated_credential_is_not_added() {
 }
 
 #[tokio::test]
+async fn each_transaction_of_a_deletion_deletes_at_most_100_versions() {
+    let fixture = Fixture::new().await;
+    for milliseconds in 0..250 {
+        fixture.append("/a", "value", milliseconds).await;
+    }
+    let table = "create table pin (sequence bigint references credential_version (sequence))";
+    fixture.change(table).await;
+    let name = CredentialName::parse("/a").unwrap();
+    // The last case also shows that 100 versions are deleted together or not at all.
+    for (pinned, left) in [(100, 150), (0, 100), (0, 100)] {
+        let pin = format!(
+            "delete from pin; insert into pin select sequence from credential_version
+             order by sequence desc limit 1 offset {pinned}"
+        );
+        fixture.change(&pin).await;
+        assert!(fixture.database.delete(&name).await.is_err());
+        assert_eq!(fixture.all("/a").await.len(), left);
+    }
+    fixture.assert_columns_match_versions().await;
+    fixture.change("delete from pin").await;
+    assert!(fixture.database.delete(&name).await.unwrap().is_some());
+    assert!(fixture.all("/a").await.is_empty());
+}
+
+#[tokio::test]
 async fn appending_checks_casing_type_and_condition_in_order() {
     let fixture = Fixture::new().await;
     let first = fixture.append("/a", "value", 1).await;
