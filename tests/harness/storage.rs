@@ -11,13 +11,20 @@ use sqlx::{
 use crate::Server;
 
 impl Server {
+    /// Adds permissions of an actor to read 100,000 names below a path to the database.
+    pub async fn grant_many(&self, below: &str, actor: &str) {
+        let id = random_id();
+        let sql = format!(
+            "insert into permission (id, path, actor, operations)
+             with recursive number (n) as (select 1 union all select n + 1 from number where n < 100000)
+             select {id}, '{below}/' || n, '{actor}', 1 from number"
+        );
+        self.run_sql(&sql).await;
+    }
+
     /// Adds copies of a certificate under other names to the database. Their values can't be decrypted.
     pub async fn copy_certificate(&self, of: &str, count: u32) {
-        let id = if is_on_postgres() {
-            "gen_random_uuid()"
-        } else {
-            "randomblob(16)"
-        };
+        let id = random_id();
         let version = "created_at, is_transitional, is_generated, expires_at, is_certificate_authority, is_self_signed, \
             key_length_bits, signed_by, signed_by_folded, encryption_key_id, nonce, ciphertext";
         let prefixed = format!("v.{}", version.replace(", ", ", v."));
@@ -43,6 +50,15 @@ impl Server {
     /// be texts or integers, separated by `|`.
     pub async fn run_sql(&self, sql: &str) -> String {
         run_sql(self.directory(), sql).await
+    }
+}
+
+/// Returns an SQL expression for a random id.
+fn random_id() -> &'static str {
+    if is_on_postgres() {
+        "gen_random_uuid()"
+    } else {
+        "randomblob(16)"
     }
 }
 

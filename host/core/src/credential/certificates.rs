@@ -178,7 +178,7 @@ impl CertificateCredentials {
         Ok((summary, signed, has_more))
     }
 
-    async fn listed(
+    pub(super) async fn listed(
         &self,
         caller: &Caller,
         name: &LookupName,

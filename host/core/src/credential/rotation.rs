@@ -195,8 +195,8 @@ impl CertificateCredentials {
         caller: &Caller,
         name: &LookupName,
     ) -> Result<Rotation, RotationError> {
-        let (summary, ..) = self.with_first_signed(caller, name, 0).await?;
-        let certificate = summary.certificate;
+        let listing = self.listed(caller, name, SignedTypes::Certificates);
+        let certificate = listing.await?;
         let name = certificate.name.clone();
         let signing = certificate.active();
         let signing = signing.ok_or_else(|| RotationError::NothingSigns(name.clone()))?;
@@ -233,7 +233,7 @@ impl CertificateCredentials {
         let mut walk = Walk {
             of: self,
             caller,
-            permissions: self.authorization.permissions_of(caller).await?,
+            permissions: EffectivePermissions::of(Vec::new()),
             seen: HashSet::from([root.0.folded()]),
             authorities: vec![root],
             certificates: HashMap::new(),
@@ -279,6 +279,8 @@ impl CertificateCredentials {
 struct Walk<'a> {
     of: &'a CertificateCredentials,
     caller: &'a Caller,
+    /// The permissions on the credentials that are being checked, and on their CAs. Others can grant the caller so many elsewhere
+    /// that there is no memory for all.
     permissions: EffectivePermissions,
     /// The folded names of the rotated CA, and of the credentials that were checked as signed by a CA.
     seen: HashSet<String>,
@@ -297,6 +299,13 @@ impl Walk<'_> {
         authorities: &HashMap<String, (CredentialName, Uuid)>,
         names: &[CredentialName],
     ) -> Result<(), RotationError> {
+        let lookups: Vec<_> = names.iter().map(CredentialName::lookup).collect();
+        let signers = authorities.values().map(|(name, _)| name.lookup());
+        let covered: Vec<_> = lookups.iter().cloned().chain(signers).collect();
+        let authorization = &self.of.authorization;
+        self.permissions = authorization
+            .permissions_covering_all(self.caller, &covered)
+            .await?;
         let unreadable = |name: &&CredentialName| {
             let permissions = &self.permissions;
             !permissions.allow(Operation::Read, name.as_str())
@@ -304,11 +313,10 @@ impl Walk<'_> {
         if let Some(name) = names.iter().find(unreadable) {
             return Err(RotationError::Unreadable(name.clone()));
         }
-        let names: Vec<_> = names.iter().map(CredentialName::lookup).collect();
         let store = &self.of.store;
         let newest = store
             .repository
-            .newest_by_names(self.caller.actor(), &names)
+            .newest_by_names(self.caller.actor(), &lookups)
             .await;
         for newest in newest.map_err(UseCaseError::from)? {
             let active = if newest.attributes.is_transitional {
