@@ -1,6 +1,6 @@
 //! Listing certificates with their versions. Each list is one query.
 
-use std::{collections::HashSet, ops::ControlFlow};
+use std::ops::ControlFlow;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -119,14 +119,9 @@ impl CertificateLists for Database {
             .choose(&find::statements::EFFECTIVE_EXPIRIES, reader.engine())
             .bind(until.timestamp_millis())
             .bind(i64::from(CHAIN_DEPTH_MAX));
-        // The links of a certificate are in the order of their expiry.
-        let mut seen: HashSet<i64> = HashSet::new();
-        let first_of_each = |row: &Row| {
-            let is_first = seen.insert(column!(row, "credential", "sequence")?);
-            is_first.then(|| effective_expiry(row)).transpose()
-        };
+        let decode = |row: &Row| effective_expiry(row).map(Some);
         let query = names.bind_to(query);
-        reader.decode_each(query, first_of_each, receive).await
+        reader.decode_each(query, decode, receive).await
     }
 
     async fn transitional_authorities(
@@ -165,7 +160,7 @@ async fn each(
 }
 
 fn effective_expiry(row: &Row) -> Result<EffectiveExpiry, RepositoryError> {
-    let link_name: Option<String> = column!(row, "credential_version", "link_name")?;
+    let link_name: Option<String> = column!(row, "credential_version", "first_name")?;
     Ok(EffectiveExpiry {
         name: CredentialName::from_stored(column!(row, "credential", "name")?),
         version_created_at: time(
@@ -174,13 +169,13 @@ fn effective_expiry(row: &Row) -> Result<EffectiveExpiry, RepositoryError> {
         )?,
         link: ChainLink {
             depth: small(
-                column!(row, "credential_version", "depth")?,
-                "credential_version.depth",
+                column!(row, "credential_version", "first_depth")?,
+                "credential_version.first_depth",
             )?,
             name: link_name.map(CredentialName::from_stored),
-            version_id: column!(row, "credential_version", "link_id")?,
+            version_id: column!(row, "credential_version", "first_id")?,
             expires_at: time(
-                column!(row, "credential_version", "expires_at")?,
+                column!(row, "credential_version", "first_at")?,
                 "credential_version.expires_at",
             )?,
         },

@@ -406,14 +406,28 @@ pub(crate) mod statements {
     macro_rules! select_chain_ends {
         () => {
             "select c.sequence, c.name, c.current_created_at as version_created_at, cast(0 as bigint) as depth,
-                c.name as link_name, v.id as link_id, v.expires_at,
+                v.expires_at as first_at, cast(0 as bigint) as first_depth, c.name as first_name, v.id as first_id,
                 v.signed_by, v.issuer_version_id, v.issuer_expires_at
              from credential c join credential_version v on v.sequence between c.current_sequence and c.current_sequence "
         };
     }
 
-    /// The links of the chains of versions in use that expire until `$1`, in the order of expiry. A chain goes from each version to
-    /// the older version that signed it, so it has no cycle. Links have a depth of at most `$2`.
+    /// A column of the link that expires first, of a chain with one more link: of that link, or of the links before it.
+    macro_rules! first_of_chain {
+        ($of_link:literal, $before:literal) => {
+            concat!(
+                "case when coalesce(v.expires_at, l.issuer_expires_at) < l.first_at then ",
+                $of_link,
+                " else ",
+                $before,
+                " end"
+            )
+        };
+    }
+
+    /// The links that expire first in the chains of versions in use, until `$1`, in the order of expiry. A chain goes from each
+    /// version to the older version that signed it, so it has no cycle. Links have a depth of at most `$2`. Each row contains the
+    /// first expiry of its chain so far: sorting the links of all chains would take memory for each link.
     macro_rules! select_effective_expiries {
         ($($names:expr),*) => {
             concat!(
@@ -428,16 +442,22 @@ pub(crate) mod statements {
                 $($names,)*
                 "
                     union all
-                    select l.sequence, l.name, l.version_created_at, l.depth + 1,
-                        coalesce(i.name, l.signed_by), v.id, coalesce(v.expires_at, l.issuer_expires_at),
-                        v.signed_by, v.issuer_version_id, v.issuer_expires_at
+                    select l.sequence, l.name, l.version_created_at, l.depth + 1, ",
+                first_of_chain!("coalesce(v.expires_at, l.issuer_expires_at)", "l.first_at"),
+                ", ",
+                first_of_chain!("l.depth + 1", "l.first_depth"),
+                ", ",
+                first_of_chain!("coalesce(i.name, l.signed_by)", "l.first_name"),
+                ", ",
+                first_of_chain!("v.id", "l.first_id"),
+                ", v.signed_by, v.issuer_version_id, v.issuer_expires_at
                     from chain_link l
                         left join credential_version v on v.id between l.issuer_version_id and l.issuer_version_id
                         left join credential i on i.sequence between v.credential_sequence and v.credential_sequence
                     where l.issuer_expires_at is not null and l.depth < $2
                 )
-                select sequence, name, version_created_at, depth, link_name, link_id, expires_at
-                from chain_link where expires_at <= $1 order by expires_at, depth, sequence"
+                select name, version_created_at, first_at, first_depth, first_name, first_id from chain_link
+                where (issuer_expires_at is null or depth = $2) and first_at <= $1 order by first_at, first_depth, sequence"
             )
         };
     }

@@ -125,6 +125,20 @@ async fn a_refused_read_scans_nothing_of_the_credential() {
     }
 }
 
+#[tokio::test]
+async fn a_search_by_chains_sorts_one_link_per_credential() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = migrated_sqlite(&folder).await;
+    let run = async |statement| database.writer.fetch_all(statement).await.unwrap();
+    for sql in SIGNED_CERTIFICATE {
+        run(statement(sql)).await;
+    }
+    let searching = statement(find::EFFECTIVE_EXPIRIES.all).bind(9).bind(100);
+    let rows = run(searching).await;
+    let depths = rows.iter().map(|row| column!(row, "", "first_depth"));
+    assert_eq!(depths.collect::<Result<Vec<i64>, _>>().unwrap(), [0]);
+}
+
 /// Creates a database with the current schema in this folder.
 async fn migrated_sqlite(folder: &TempDir) -> Database {
     let options = DatabaseOptions::Sqlite(SqliteOptions {
@@ -214,6 +228,18 @@ const MANY_VERSIONS_OF_ONE: &str = "
     );
     set default_statistics_target = 1;
     analyze credential, credential_version";
+
+/// Adds a certificate that expires together with its issuer.
+const SIGNED_CERTIFICATE: [&str; 3] = [
+    "insert into encryption_key (id, provider, canary_nonce, canary_ciphertext, created_at)
+     values (zeroblob(16), 'raw', x'', x'', 0)",
+    "insert into credential (id, name, name_folded, credential_type, created_at, current_sequence, current_created_at)
+     values (zeroblob(16), '/a', '/a', 'certificate', 0, 1, 0)",
+    "insert into credential_version
+        (id, credential_sequence, created_at, is_transitional, expires_at, is_certificate_authority, is_self_signed,
+         key_length_bits, issuer_expires_at, encryption_key_id, nonce, ciphertext)
+     values (zeroblob(16), 1, 0, 0, 9, 0, 0, 0, 9, zeroblob(16), x'', x'')",
+];
 
 /// Returns SQL that explains the generic plan of a statement. Without `enable_seqscan`, PostgreSQL plans to read a whole table
 /// only if it has no alternative.
