@@ -160,6 +160,7 @@ impl fmt::Display for SqlxError {
                 _ if cause.code().as_deref() == Some(SQLITE_READ_ONLY_ROLLBACK) => formatter.write_str(
                     "the journal next to it (-journal) has an incomplete change; start a server if the database is new, or move the journal away if the file is a restored backup",
                 ),
+                Some(SQLITE_INTERRUPTED) => formatter.write_str(NOT_IN_TIME),
                 Some(SQLITE_CORRUPT) => formatter.write_str(
                     "it is damaged, its disk can't be read, or the log next to it (-wal) belongs to another file; move all its files away before you restore a backup",
                 ),
@@ -167,9 +168,7 @@ impl fmt::Display for SqlxError {
                 _ => formatter.write_str(cause.message()),
             },
             sqlx::Error::Io(cause) => match (cause.kind(), cause.get_ref()) {
-                (io::ErrorKind::TimedOut, None) => {
-                    formatter.write_str("it did not respond in time (storage.wait_seconds_max)")
-                }
+                (io::ErrorKind::TimedOut, None) => formatter.write_str(NOT_IN_TIME),
                 (io::ErrorKind::UnexpectedEof, _) => {
                     formatter.write_str("the database server closed the connection")
                 }
@@ -206,6 +205,7 @@ impl Error for SqlxError {
     }
 }
 
+const NOT_IN_TIME: &str = "it did not respond in time (storage.wait_seconds_max)";
 const CHECK_PASSWORD: &str = "check storage.password_file or storage.password_environment";
 
 /// Converts the errors of sqlx and of queries to words for operators.
@@ -394,12 +394,24 @@ const POSTGRES_PRIVILEGE: &str = "42501";
 /// The codes of PostgreSQL for conflicts: serialization failure, deadlock, lock not available in time.
 const POSTGRES_CONFLICTS: [&str; 3] = ["40001", "40P01", POSTGRES_LOCK];
 
-/// The result codes of SQLite after which a retry may succeed: busy, locked, out of memory, read-only, I/O error, disk full,
-/// can't open, locking protocol.
-const SQLITE_UNAVAILABLE: [i32; 8] = [SQLITE_BUSY, SQLITE_LOCKED, 7, 8, 10, 13, 14, 15];
+/// The result codes of SQLite after which a retry may succeed: busy, locked, out of memory, read-only, interrupted, I/O error, disk
+/// full, can't open, locking protocol.
+const SQLITE_UNAVAILABLE: [i32; 9] = [
+    SQLITE_BUSY,
+    SQLITE_LOCKED,
+    7,
+    8,
+    SQLITE_INTERRUPTED,
+    10,
+    13,
+    14,
+    15,
+];
 
 const SQLITE_BUSY: i32 = 5;
 const SQLITE_LOCKED: i32 = 6;
+/// A read exceeded its time limit.
+const SQLITE_INTERRUPTED: i32 = 9;
 const SQLITE_READ_ONLY_ROLLBACK: &str = "776";
 const SQLITE_CORRUPT: i32 = 11;
 const SQLITE_NOT_A_DATABASE: i32 = 26;

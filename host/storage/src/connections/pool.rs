@@ -141,6 +141,10 @@ impl LongReads {
         }
     }
 
+    pub(super) fn is_of_actor(&self) -> bool {
+        self.of_actor.is_some()
+    }
+
     /// Waits until a long read may check out a connection. The read keeps the result until it completes.
     pub(super) async fn acquire(&self) -> sqlx::Result<LongRead> {
         let _waiting = self.waiting.enter();

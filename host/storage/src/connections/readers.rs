@@ -259,11 +259,13 @@ impl SqliteReaders {
             .await
     }
 
-    /// Runs a read on a thread where it may block. Dropping the future interrupts the read.
+    /// Runs a read on a thread where it may block. Dropping the future interrupts the read. A read of an actor is also interrupted
+    /// after `wait_max`. Other reads, such as counts of all credentials, may take longer.
     pub(super) async fn on_own_thread<T: Send + 'static>(
         &self,
         read: impl FnOnce(&SqliteConnection) -> sqlx::Result<T> + Send + 'static,
     ) -> Result<T, RepositoryError> {
+        let begun = Instant::now();
         let checking_out = timeout(self.wait_max, async {
             let permit = self.long_reads.acquire().await?;
             self.check_out().await.map(|reader| (permit, reader))
@@ -273,9 +275,13 @@ impl SqliteReaders {
         let interruption = Interruption::default();
         let is_interrupted = Arc::clone(&interruption.0);
         let wait_max = self.wait_max;
+        let is_limited = self.long_reads.is_of_actor();
+        let watch = move || {
+            is_interrupted.load(Ordering::Relaxed) || is_limited && begun.elapsed() >= wait_max
+        };
         let reading = spawn_blocking(move || {
             let _permit = permit;
-            reader.run(|connection| connection.interruptible(wait_max, is_interrupted, read))
+            reader.run(|connection| connection.interruptible(wait_max, watch, read))
         });
         let outcome = reading.await.unwrap_or(Err(sqlx::Error::WorkerCrashed));
         drop(interruption);

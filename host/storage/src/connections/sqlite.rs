@@ -1,18 +1,8 @@
 //! Connections to a SQLite file.
 
 use std::{
-    borrow::Cow,
-    cell::RefCell,
-    collections::BTreeMap,
-    error::Error,
-    mem,
-    ops::ControlFlow,
-    path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
+    borrow::Cow, cell::RefCell, collections::BTreeMap, error::Error, mem, ops::ControlFlow,
+    path::PathBuf, sync::Arc, time::Duration,
 };
 
 use keywright_core::ports::RepositoryError;
@@ -244,16 +234,15 @@ impl SqliteConnection {
         read.and(outcome)
     }
 
-    /// Reads until `is_interrupted` is set. Waits for at most `wait_max` for locks of other connections.
+    /// Reads until `is_interrupted` returns `true`. Waits for at most `wait_max` for locks of other connections.
     pub(super) fn interruptible<T>(
         &self,
         wait_max: Duration,
-        is_interrupted: Arc<AtomicBool>,
+        is_interrupted: impl FnMut() -> bool + Send + 'static,
         read: impl FnOnce(&Self) -> sqlx::Result<T>,
     ) -> sqlx::Result<T> {
-        let watch = move || is_interrupted.load(Ordering::Relaxed);
         self.connection
-            .progress_handler(STEPS_BETWEEN_CHECKS, Some(watch))
+            .progress_handler(STEPS_BETWEEN_CHECKS, Some(is_interrupted))
             .map_err(into_sqlx)?;
         self.set_wait_max(wait_max)?;
         let outcome = read(self);

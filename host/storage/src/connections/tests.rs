@@ -3,7 +3,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use keywright_core::{permission::Permission, ports::RepositoryError};
+use keywright_core::{
+    permission::{Actor, Permission},
+    ports::RepositoryError,
+};
 use sqlx::postgres::PgConnectOptions;
 use tempfile::TempDir;
 
@@ -100,6 +103,16 @@ async fn dropping_a_long_read_interrupts_it() {
         let rows = connections.fetch_all(statement("select 1").short()).await;
         assert_eq!(rows.unwrap().len(), 1);
     }
+}
+
+#[tokio::test]
+async fn only_long_reads_of_an_actor_have_a_time_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let connections = Connections::Sqlite(readers(&folder, 1, Duration::ZERO).await);
+    let counting = statement(COUNT_TO_100_000);
+    assert!(connections.fetch_all(counting.clone()).await.is_ok());
+    let of_actor = connections.of_actor(&Actor::client("a").unwrap());
+    assert!(is_unavailable(&of_actor.fetch_all(counting).await));
 }
 
 #[tokio::test]
