@@ -104,7 +104,8 @@ macro_rules! files {
             "0011_certificates_of_other_types",
             "0012_value_expiry",
             "0013_version_inputs",
-            "0014_authorities"
+            "0014_authorities",
+            "0015_latest_certificate"
         )
     };
     ($engine:literal, $($name:literal),+) => {

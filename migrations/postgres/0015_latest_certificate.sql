@@ -1,0 +1,2 @@
+-- No change: only SQLite has one writer at a time, so one long statement delays all writes. With the index of SQLite, PostgreSQL
+-- would plan to read all certificates in a search by the expiry of chains.
