@@ -329,26 +329,34 @@ async fn an_actor_can_have_one_large_step_of_a_rotation_in_progress() {
         let leaf = json!({"ca": "/ca", "alternative_names": names});
         server.issued(&format!("/{number}"), leaf).await;
     }
-    let path = server.certificate_path("/ca").await + "/update_transitional_version";
-    let mut steps = JoinSet::new();
-    for _ in 0..8 {
-        let request = server.authorized(Method::PUT, &path);
-        let body = json!({"version": "latest"}).to_string();
-        steps.spawn(Response::to(request.body(body)));
+    // A step reads all versions of the CA.
+    let many = server.generate_authority("/many", None).await;
+    for _ in 0..1_000 {
+        let ca = json!({"ca": many["value"]["certificate"]});
+        server.stored("/many", "certificate", ca).await;
     }
-    let (mut made, mut refused) = (0, 0);
-    for response in steps.join_all().await {
-        if response.status == 200 {
-            made += 1;
-        } else {
-            let refusal = response.expect(429);
-            assert!(refusal.header("retry-after").is_some(), "{refusal:?}");
-            refused += 1;
+    for name in ["/ca", "/many"] {
+        let path = server.certificate_path(name).await + "/update_transitional_version";
+        let mut steps = JoinSet::new();
+        for _ in 0..8 {
+            let request = server.authorized(Method::PUT, &path);
+            let body = json!({"version": "latest"}).to_string();
+            steps.spawn(Response::to(request.body(body)));
         }
+        let (mut made, mut refused) = (0, 0);
+        for response in steps.join_all().await {
+            if response.status == 200 {
+                made += 1;
+            } else {
+                let refusal = response.expect(429);
+                assert!(refusal.header("retry-after").is_some(), "{refusal:?}");
+                refused += 1;
+            }
+        }
+        assert!(made > 0 && refused > 0, "{name}: {made} {refused}");
+        let body = json!({"version": null});
+        server.put(&path, body).await.expect(200);
     }
-    assert!(made > 0 && refused > 0, "{made} {refused}");
-    let body = json!({"version": null});
-    server.put(&path, body).await.expect(200);
 }
 
 #[tokio::test]

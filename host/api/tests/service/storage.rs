@@ -110,7 +110,7 @@ repository! {
     reads {
         certificates(actor: &Actor, types: SignedTypes, receive: Receive<'_, ListedCertificate>) -> ();
         authorities(actor: &Actor, receive: Receive<'_, ListedCertificate>) -> ();
-        certificate(actor: &Actor, name: &LookupName, types: SignedTypes) -> Option<ListedCertificate>;
+        certificate(actor: &Actor, name: &LookupName, types: SignedTypes, receive: Receive<'_, ListedCertificate>) -> ();
         credentials_by_expiry(moments: [DateTime<Utc>; EXPIRY_MOMENTS]) -> Vec<ExpiryCounts>;
         certificates_signed_by(actor: &Actor, signer: &LookupName) -> Vec<CredentialName>;
         issued_by(actor: &Actor, signer: &LookupName) -> Vec<IssuedCredential>;

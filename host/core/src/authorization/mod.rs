@@ -510,6 +510,11 @@ impl<'a> Permit<'a> {
     pub(crate) fn covers(&self, name: &CredentialName) -> bool {
         self.name.is(name) && self.permissions.allow(self.operation, name.as_str())
     }
+
+    /// Returns the permissions with which it was granted.
+    pub(crate) fn permissions(&self) -> &EffectivePermissions {
+        &self.permissions
+    }
 }
 
 impl EffectivePermissions {

@@ -103,7 +103,7 @@ impl CertificateCredentials {
         let Some(mut certificates) = ReadableList::new(caller, permissions) else {
             return Ok(Vec::new());
         };
-        let mut receive = |certificate| certificates.add(certificate);
+        let mut receive = |certificate| certificates.add_versions(certificate);
         let repository = &self.store.repository;
         let actor = caller.actor();
         repository.certificates(actor, types, &mut receive).await?;
@@ -188,12 +188,15 @@ impl CertificateCredentials {
         let permitting = self.authorization.permit(caller, Operation::Read, name);
         let permit = permitting.await?;
         let repository = &self.store.repository;
-        let certificate = repository.certificate(caller.actor(), name, types).await?;
-        let certificate = certificate.filter(|certificate| permit.covers(&certificate.name));
-        let certificate = certificate.ok_or(UseCaseError::NotFound)?;
-        permit.record_resource(certificate.id);
-        caller.reserve(certificate.rendered_bytes())?;
-        Ok(certificate)
+        let mut readable = ReadableList::permitted(caller, permit.permissions().clone());
+        let mut receive = |certificate| readable.add_versions(certificate);
+        let actor = caller.actor();
+        repository
+            .certificate(actor, name, types, &mut receive)
+            .await?;
+        let found = readable.first().ok_or(UseCaseError::NotFound)?;
+        permit.record_resource(found.id);
+        readable.finish()?.pop().ok_or(UseCaseError::NotFound)
     }
 
     /// Returns the first credentials that a certificate signed, except itself, at most `count_max`, and whether there are more.

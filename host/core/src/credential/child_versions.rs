@@ -6,7 +6,7 @@
 //! follows the issuing certificate. The step and these versions are written in one transaction. A certificate whose latest version is
 //! transitional gets none: the added version would be newer, so the certificate's own rotation would end with its old key.
 
-use std::{iter, sync::Arc};
+use std::{iter, ops::ControlFlow, sync::Arc};
 
 use parking_lot::Mutex;
 use uuid::Uuid;
@@ -15,8 +15,8 @@ use crate::{
     UseCaseError,
     authorization::{Authorization, Caller, Permit},
     credential::{
-        CredentialName, CredentialVersion, ListedVersion, LookupName, StoredVersion,
-        VersionAttributes, VersionStore,
+        CredentialName, CredentialVersion, ListedCertificate, ListedVersion, LookupName,
+        StoredVersion, VersionAttributes, VersionStore,
         version::Content,
         version_store::{Draft, Pace, StoredCertificate, WRITE_ATTEMPTS_MAX},
     },
@@ -108,7 +108,8 @@ impl ChildVersions {
     }
 
     /// Returns the versions to add with a step, the data that they depend on, and the record of each. All are empty if the settings
-    /// don't require such versions. Takes the slot if the certificates that the CA signed exceed [`SMALL_STEP_BYTES_MAX`].
+    /// don't require such versions. Takes the slot if the CA has more than [`SMALL_STEP_VERSIONS_MAX`] versions, or if the certificates
+    /// that it signed exceed [`SMALL_STEP_BYTES_MAX`].
     pub(super) async fn of_step<'a>(
         &self,
         permit: &Permit<'a>,
@@ -124,12 +125,7 @@ impl ChildVersions {
         let repository = &self.store.repository;
         let name = repository.name_of_certificate(certificate_id).await?;
         let name = name.ok_or(UseCaseError::NotFound)?;
-        let types = SignedTypes::Certificates;
-        let listed = repository
-            .certificate(slot.actor(), &name.lookup(), types)
-            .await?;
-        let listed = listed.filter(|certificate| certificate.id == certificate_id);
-        let versions = listed.ok_or(UseCaseError::NotFound)?.versions;
+        let versions = self.versions_of(&name, certificate_id, slot).await?;
         additions.unchanged.push(ReadVersions {
             name: name.lookup(),
             selection: VersionSelection::ALL,
@@ -164,6 +160,39 @@ impl ChildVersions {
             });
         }
         Ok((additions, added))
+    }
+
+    /// Returns the versions of a CA without their values, latest version first. Takes the slot if there are more than
+    /// [`SMALL_STEP_VERSIONS_MAX`].
+    async fn versions_of(
+        &self,
+        name: &CredentialName,
+        certificate_id: Uuid,
+        slot: &mut BulkSlot,
+    ) -> Result<Vec<ListedVersion>, UseCaseError> {
+        let (actor, types) = (slot.actor().clone(), SignedTypes::Certificates);
+        let (mut versions, mut refused) = (Vec::new(), None);
+        let mut receive = |certificate: ListedCertificate| {
+            if certificate.id == certificate_id {
+                versions.extend(certificate.versions);
+            }
+            if versions.len() > SMALL_STEP_VERSIONS_MAX
+                && let Err(error) = slot.take()
+            {
+                refused = Some(error);
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        };
+        let repository = &self.store.repository;
+        repository
+            .certificate(&actor, &name.lookup(), types, &mut receive)
+            .await?;
+        match refused {
+            Some(refused) => Err(refused),
+            None if versions.is_empty() => Err(UseCaseError::NotFound),
+            None => Ok(versions),
+        }
     }
 
     fn adds_child_versions(&self, step: RotationStep<'_>) -> bool {
@@ -349,6 +378,9 @@ pub(super) async fn check_size(
 /// The maximum number of credentials in one bulk regeneration, and of certificates that get a new version in one step
 /// of their CA's rotation.
 pub const BULK_CERTIFICATES_MAX: u32 = 10_000;
+
+/// The maximum number of versions of a CA for a step of its rotation without a slot.
+const SMALL_STEP_VERSIONS_MAX: usize = 1_000;
 
 /// The maximum total size of the latest versions of the certificates that a CA signed, for a step of its rotation without a slot.
 const SMALL_STEP_BYTES_MAX: usize = 256 * 1024;

@@ -64,7 +64,7 @@ impl CertificateCredentials {
         };
         let mut count = 0;
         let mut receive = |authority| {
-            let flow = readable.add(authority);
+            let flow = readable.add_versions(authority);
             count = readable.len();
             if count > AUTHORITIES_MAX {
                 return ControlFlow::Break(());

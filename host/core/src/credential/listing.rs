@@ -204,13 +204,20 @@ pub(super) struct ReadableList<'a, T> {
 impl<'a, T: Listed> ReadableList<'a, T> {
     /// Creates an empty list; `None` if the caller may read no credential, so that no query is needed.
     pub(super) fn new(caller: &'a Caller, permissions: EffectivePermissions) -> Option<Self> {
-        permissions.allow_reading().then(|| Self {
+        permissions
+            .allow_reading()
+            .then(|| Self::permitted(caller, permissions))
+    }
+
+    /// Creates an empty list of the credentials that these permissions allow to read.
+    pub(super) fn permitted(caller: &'a Caller, permissions: EffectivePermissions) -> Self {
+        Self {
             caller,
             permissions,
             items: Vec::new(),
             unreserved_bytes: 0,
             refused: None,
-        })
+        }
     }
 
     /// Like [`ReadableList::narrowed`], for a search whose response contains no other names than those that it finds.
@@ -249,15 +256,25 @@ impl<'a, T: Listed> ReadableList<'a, T> {
         if !self.may_contain(item.name().as_str()) {
             return ControlFlow::Continue(());
         }
-        self.unreserved_bytes = self.unreserved_bytes.saturating_add(item.rendered_bytes());
+        self.count(item.rendered_bytes())?;
+        self.items.push(item);
+        ControlFlow::Continue(())
+    }
+
+    /// Counts the bytes of another part of the list. Stops the query if they can't be reserved.
+    fn count(&mut self, bytes: usize) -> ControlFlow<()> {
+        self.unreserved_bytes = self.unreserved_bytes.saturating_add(bytes);
         if self.unreserved_bytes >= RESERVED_AT_ONCE_BYTES {
             self.reserve();
         }
         if self.refused.is_some() {
             return ControlFlow::Break(());
         }
-        self.items.push(item);
         ControlFlow::Continue(())
+    }
+
+    pub(super) fn first(&self) -> Option<&T> {
+        self.items.first()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -274,6 +291,21 @@ impl<'a, T: Listed> ReadableList<'a, T> {
             let bytes = std::mem::take(&mut self.unreserved_bytes);
             self.refused = self.caller.reserve(bytes).err();
         }
+    }
+}
+
+impl ReadableList<'_, ListedCertificate> {
+    /// Adds a certificate, or only its versions if it is also the last item.
+    pub(super) fn add_versions(&mut self, certificate: ListedCertificate) -> ControlFlow<()> {
+        let is_last = |last: &ListedCertificate| last.id == certificate.id;
+        if !self.items.last().is_some_and(is_last) {
+            return self.add(certificate);
+        }
+        self.count(versions_bytes(&certificate))?;
+        if let Some(last) = self.items.last_mut() {
+            last.versions.extend(certificate.versions);
+        }
+        ControlFlow::Continue(())
     }
 }
 
@@ -327,16 +359,15 @@ impl Listed for ListedCertificate {
 
     /// Counts its name twice, because it may also be listed among the certificates that its CA signed.
     fn rendered_bytes(&self) -> usize {
-        let signers = self
-            .versions
-            .iter()
-            .map(|version| version.signed_by.as_ref());
-        let versions = signers.map(|name| name.map_or(0, |name| name.as_str().len()));
-        let versions = versions
-            .map(|name| LISTED_FRAME_BYTES + name)
-            .sum::<usize>();
-        LISTED_FRAME_BYTES + 2 * self.name.as_str().len() + versions
+        LISTED_FRAME_BYTES + 2 * self.name.as_str().len() + versions_bytes(self)
     }
+}
+
+fn versions_bytes(certificate: &ListedCertificate) -> usize {
+    let versions = certificate.versions.iter();
+    let signers = versions.map(|version| version.signed_by.as_ref());
+    let signers = signers.map(|name| name.map_or(0, |name| name.as_str().len()));
+    signers.map(|name| LISTED_FRAME_BYTES + name).sum()
 }
 
 /// The size of the steps in which memory is reserved, in bytes.

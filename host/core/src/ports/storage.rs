@@ -194,7 +194,8 @@ pub trait CredentialSearches: Send + Sync {
 #[async_trait]
 pub trait CertificateLists: Send + Sync {
     /// Finds all certificates, by their latest version, newest first, with one query, until the receiver stops. A credential of
-    /// another type has a certificate if its latest version has the facts of a certificate, or a signer.
+    /// another type has a certificate if its latest version has the facts of a certificate, or a signer. The receiver gets a
+    /// certificate once for each of its versions, latest version first, each time with this version only.
     async fn certificates(
         &self,
         actor: &Actor,
@@ -203,20 +204,22 @@ pub trait CertificateLists: Send + Sync {
     ) -> Result<(), RepositoryError>;
 
     /// Finds the certificates whose latest version is a CA, by this version, newest first, with one query, until the
-    /// receiver stops.
+    /// receiver stops. It gets each version separately, as in [`CertificateLists::certificates`].
     async fn authorities(
         &self,
         actor: &Actor,
         receive: Receive<'_, ListedCertificate>,
     ) -> Result<(), RepositoryError>;
 
-    /// Returns the certificate of this name, or `None`.
+    /// Finds the certificate of this name, until the receiver stops. It gets each version separately, as in
+    /// [`CertificateLists::certificates`].
     async fn certificate(
         &self,
         actor: &Actor,
         name: &LookupName,
         types: SignedTypes,
-    ) -> Result<Option<ListedCertificate>, RepositoryError>;
+        receive: Receive<'_, ListedCertificate>,
+    ) -> Result<(), RepositoryError>;
 
     /// Counts the credentials of each type by the time at which their latest version is due
     /// ([`VersionAttributes::due_at`](crate::credential::VersionAttributes::due_at)), in the ranges between these ascending

@@ -1,7 +1,5 @@
 //! Listing certificates with their versions. Each list is one query.
 
-use std::ops::ControlFlow;
-
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use keywright_core::{
@@ -21,7 +19,6 @@ use super::{
 };
 use crate::{
     Database,
-    connections::Connections,
     statement::{Row, column, count, small, statement, time},
 };
 
@@ -38,7 +35,8 @@ impl CertificateLists for Database {
             SignedTypes::All => statements::CERTIFICATES_OF_ALL_TYPES,
             SignedTypes::Certificates => statements::CERTIFICATES,
         };
-        each(&reader, sql, receive).await
+        let query = statement(sql);
+        reader.decode_each(query, listed_version, receive).await
     }
 
     async fn authorities(
@@ -47,7 +45,8 @@ impl CertificateLists for Database {
         receive: Receive<'_, ListedCertificate>,
     ) -> Result<(), RepositoryError> {
         let reader = self.reader.of_actor(actor);
-        each(&reader, statements::AUTHORITIES, receive).await
+        let query = statement(statements::AUTHORITIES);
+        reader.decode_each(query, listed_version, receive).await
     }
 
     async fn certificate(
@@ -55,18 +54,15 @@ impl CertificateLists for Database {
         actor: &Actor,
         name: &LookupName,
         types: SignedTypes,
-    ) -> Result<Option<ListedCertificate>, RepositoryError> {
+        receive: Receive<'_, ListedCertificate>,
+    ) -> Result<(), RepositoryError> {
         let reader = self.reader.of_actor(actor);
         let sql = match types {
             SignedTypes::All => statements::CERTIFICATE_OF_ANY_TYPE_BY_NAME,
             SignedTypes::Certificates => statements::CERTIFICATE_BY_NAME,
         };
         let query = statement(sql).bind(name.folded());
-        let mut grouping = Grouping::default();
-        for row in reader.fetch_all(query).await? {
-            grouping.add(&row)?;
-        }
-        Ok(grouping.certificate)
+        reader.decode_each(query, listed_version, receive).await
     }
 
     async fn certificates_signed_by(
@@ -136,27 +132,14 @@ impl CertificateLists for Database {
     }
 }
 
-async fn each(
-    reader: &Connections,
-    sql: &'static str,
-    receive: Receive<'_, ListedCertificate>,
-) -> Result<(), RepositoryError> {
-    let mut grouping = Grouping::default();
-    let mut flow = ControlFlow::Continue(());
-    let mut receive_complete = |complete| {
-        flow = receive(complete);
-        flow
-    };
-    let query = statement(sql);
-    let add = |row: &Row| grouping.add(row);
-    reader
-        .decode_each(query, add, &mut receive_complete)
-        .await?;
-    if let (ControlFlow::Continue(()), Some(last)) = (flow, grouping.certificate) {
-        // The last certificate: there are no more rows that the receiver could refuse.
-        let _ = receive(last);
-    }
-    Ok(())
+/// Decodes a certificate with one of its versions.
+fn listed_version(row: &Row) -> Result<Option<ListedCertificate>, RepositoryError> {
+    Ok(Some(ListedCertificate {
+        id: column!(row, "credential", "credential_id")?,
+        name: row::name(row)?,
+        credential_type: row::credential_type(row)?,
+        versions: vec![row::listed_version(row)?],
+    }))
 }
 
 fn effective_expiry(row: &Row) -> Result<EffectiveExpiry, RepositoryError> {
@@ -196,29 +179,4 @@ fn expiry_counts(row: &Row) -> Result<ExpiryCounts, RepositoryError> {
         has_certificate: column!(row, "credential_version", "has_certificate")?,
         counts,
     })
-}
-
-/// Groups rows, one per version, by certificate. The rows of one certificate are adjacent.
-#[derive(Default)]
-struct Grouping {
-    certificate: Option<ListedCertificate>,
-}
-
-impl Grouping {
-    /// Adds a version. If it is the first of another certificate, returns the previous certificate.
-    fn add(&mut self, row: &Row) -> Result<Option<ListedCertificate>, RepositoryError> {
-        let id = column!(row, "credential", "credential_id")?;
-        let version = row::listed_version(row)?;
-        if let Some(certificate) = self.certificate.as_mut().filter(|one| one.id == id) {
-            certificate.versions.push(version);
-            return Ok(None);
-        }
-        let next = ListedCertificate {
-            id,
-            name: row::name(row)?,
-            credential_type: row::credential_type(row)?,
-            versions: vec![version],
-        };
-        Ok(self.certificate.replace(next))
-    }
 }

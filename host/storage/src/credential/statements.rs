@@ -306,7 +306,8 @@ macro_rules! select_listed {
         concat!(
             "select c.id as credential_id, c.name, v.id, v.is_transitional, v.is_generated, v.expires_at,
                 v.is_certificate_authority, v.is_self_signed, v.key_length_bits, v.serial_number, v.signed_by,
-                c.credential_type, c.newest_sequence as newest_sequence, v.sequence as version_sequence
+                c.credential_type, c.newest_sequence as newest_sequence, c.sequence as listed_sequence,
+                v.credential_sequence as credential_sequence, v.sequence as version_sequence
              from ",
             $from,
             " join credential_version v on v.credential_sequence between c.sequence and c.sequence where ",
@@ -315,9 +316,14 @@ macro_rules! select_listed {
     };
 }
 
+/// The two sequences of the credential, which are equal, let SQLite read the versions in the order of its indexes. Otherwise it
+/// sorts all versions of a credential in memory.
 macro_rules! newest_certificate_first {
     ($($select:expr),+) => {
-        concat!($($select,)+ " order by newest_sequence desc, version_sequence desc")
+        concat!(
+            $($select,)+
+            " order by newest_sequence desc, listed_sequence desc, credential_sequence desc, version_sequence desc"
+        )
     };
 }
 
@@ -331,12 +337,16 @@ macro_rules! select_certificates {
 pub(crate) const CERTIFICATES: &str = newest_certificate_first!(select_certificates!());
 
 /// The certificates whose latest version is a CA. Equal sequences are written as in [`CERTIFICATES_OF_ALL_TYPES`].
-pub(crate) const AUTHORITIES: &str = newest_certificate_first!(select_listed!(
-    "credential_version n
-        join credential c on c.sequence between n.credential_sequence and n.credential_sequence
-            and c.newest_sequence - n.sequence = 0",
-    "n.is_certificate_authority and n.credential_sequence > 0 and c.credential_type = 'certificate'"
-));
+/// Sorted, because SQLite would otherwise read the versions of all certificates.
+pub(crate) const AUTHORITIES: &str = concat!(
+    select_listed!(
+        "credential_version n
+            join credential c on c.sequence between n.credential_sequence and n.credential_sequence
+                and c.newest_sequence - n.sequence = 0",
+        "n.is_certificate_authority and n.credential_sequence > 0 and c.credential_type = 'certificate'"
+    ),
+    " order by newest_sequence desc, version_sequence desc"
+);
 
 pub(crate) const CERTIFICATE_BY_NAME: &str =
     newest_certificate_first!(select_certificates!(" and c.name_folded = $1"));

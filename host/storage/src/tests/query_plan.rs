@@ -574,6 +574,9 @@ fn stopping_early(engine: Engine) -> impl Iterator<Item = &'static str> {
         Engine::Sqlite => &[
             check::SQLITE_CREDENTIALS,
             retention::SQLITE_DELETABLE_VERSIONS,
+            credential::CERTIFICATES,
+            credential::CERTIFICATE_BY_NAME,
+            credential::CERTIFICATE_OF_ANY_TYPE_BY_NAME,
             credential::SQLITE_NAMED_VERSIONS_NEWEST_FIRST,
         ],
     };

@@ -1,12 +1,16 @@
 //! Listing certificates, and finding the credentials that a CA signed.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{
+    ops::ControlFlow,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use futures_util::future::{join, join_all};
 use keywright_core::{
     certificate::CertificateFacts,
     credential::{
-        Find, FindNames, IssuerVersion, Lifetime, LookupName, StoredVersion, VersionAttributes,
+        Find, FindNames, IssuerVersion, Lifetime, ListedCertificate, LookupName, StoredVersion,
+        VersionAttributes,
     },
     permission::Actor,
     ports::{
@@ -66,6 +70,29 @@ async fn credentials_are_counted_by_the_expiry_of_the_newest_version() {
             ("svid", true, [0, 1, 0, 0, 0, 0])
         ]
     );
+}
+
+#[tokio::test]
+async fn the_versions_of_a_listed_certificate_are_received_separately() {
+    let fixture = Fixture::new().await;
+    let mut expected = Vec::new();
+    for time in [1, 2] {
+        let id = fixture.append_certificate("/c", false, time, 9).await;
+        expected.insert(0, vec![id]);
+    }
+    let mut received = Vec::new();
+    let mut receive = |certificate: ListedCertificate| {
+        let ids = certificate.versions.iter().map(|version| version.id);
+        received.push(ids.collect::<Vec<_>>());
+        ControlFlow::Continue(())
+    };
+    let types = SignedTypes::Certificates;
+    let repository = &fixture.database;
+    repository
+        .certificates(&reader(), types, &mut receive)
+        .await
+        .unwrap();
+    assert_eq!(received, expected);
 }
 
 /// Adds a certificate that this credential signed.
@@ -238,7 +265,10 @@ async fn one_actors_long_reads_do_not_fill_the_queue() {
     let ended = AtomicUsize::new(0);
     let read = async |kind| {
         let read = match kind {
-            0 => repository.certificate(busy, name, types).await.map(drop),
+            0 => {
+                let receive = &mut |_| ControlFlow::Continue(());
+                repository.certificate(busy, name, types, receive).await
+            }
             1 => repository
                 .certificates_signed_by(busy, name)
                 .await
