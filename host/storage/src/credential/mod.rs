@@ -315,8 +315,11 @@ impl CredentialRepository for Database {
             if let Some(row) = deleted.first() {
                 return column!(row, "credential", "id").map(Some);
             }
-            // The credential does not exist, or has too many versions for one transaction.
-            if run(statements::DELETE_OLDEST_VERSIONS).await?.is_empty() {
+            // The credential has too many versions for one transaction, or had them until another request deleted some; or it does
+            // not exist.
+            if run(statements::DELETE_OLDEST_VERSIONS).await?.is_empty()
+                && self.stored_name(&name.lookup()).await?.as_ref() != Some(name)
+            {
                 return Ok(None);
             }
         }
