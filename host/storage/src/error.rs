@@ -291,6 +291,12 @@ pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
     error.and_then(sqlite_code) == Some(SQLITE_BUSY)
 }
 
+/// Returns whether a read was interrupted, at its time limit or because the client disconnected.
+pub(crate) fn is_interrupted(error: &sqlx::Error) -> bool {
+    let error = error.as_database_error();
+    error.and_then(sqlite_code) == Some(SQLITE_INTERRUPTED)
+}
+
 /// Returns whether a write failed because the disk is full, read-only or broken.
 pub(crate) fn is_storage_medium_failure(failure: &RepositoryError) -> bool {
     let (RepositoryError::Query(cause) | RepositoryError::Unavailable(cause)) = failure else {

@@ -36,7 +36,7 @@ use super::{
     sqlite_file::SqliteFile,
 };
 use crate::{
-    error::{is_busy, is_unavailable, repository_failure},
+    error::{is_busy, is_interrupted, is_unavailable, repository_failure},
     statement::{Decoded, Row, Statement},
 };
 
@@ -359,6 +359,7 @@ impl Reader {
         if let Err(error) = &outcome
             && is_unavailable(error)
             && !is_busy(error)
+            && !is_interrupted(error)
         {
             drop(self.0.take().map(Object::take));
         }
