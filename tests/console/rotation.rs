@@ -106,6 +106,14 @@ async fn console_and_cli_list_the_same_outstanding_credentials() {
         "ca_name": "/elsewhere", "certificate": other["value"]["certificate"],
     }, "transitional": true});
     server.post(&path, body).await.expect(200);
+    // The transitional version of /returned was signed by /root, but /elsewhere signed the active one.
+    server.generate_leaf("/returned", "/elsewhere").await;
+    let path = server.certificate_path("/returned").await + "/versions";
+    let leaf = server.newest("/leaf").await;
+    let body = json!({"value": {
+        "ca_name": "/root", "certificate": leaf["value"]["certificate"],
+    }, "transitional": true});
+    server.post(&path, body).await.expect(200);
     let shell = Shell::of(&server);
     for _ in 0..2 {
         take_step(&mut browser).await;

@@ -243,8 +243,8 @@ async fn outstanding(
             let child = readable(client.certificate(name).await, name, &authority)?;
             // The certificate may be listed because of an older version, and a CA below may have signed the latest one.
             let newest = child.versions.first();
-            let is_moving = !child.signed_by.eq_ignore_ascii_case(&authority.name);
-            if is_moving && !newest.is_some_and(|newest| newest.transitional) {
+            let is_transitional = newest.is_some_and(|newest| newest.transitional);
+            if !is_transitional && !child.signed_by.eq_ignore_ascii_case(&authority.name) {
                 continue;
             }
             let current = client.certificate_versions(&child.id, true).await;
@@ -256,7 +256,10 @@ async fn outstanding(
             let signer = first_certificate(&in_use.public_field("ca").unwrap_or_default());
             let is_outstanding = signer != first_certificate(&signing);
             // The summary names only the signer of the latest version.
-            if is_moving && is_outstanding && !has_certificate(client, &authority, &signer).await? {
+            if is_transitional
+                && is_outstanding
+                && !has_certificate(client, &authority, &signer).await?
+            {
                 continue;
             }
             seen.insert(name.to_lowercase());
@@ -271,7 +274,7 @@ async fn outstanding(
     Ok(found)
 }
 
-/// Returns whether a version of the CA has this certificate.
+/// Returns whether a stored version of the CA has this certificate.
 async fn has_certificate(
     client: &Client,
     authority: &CertificateSummary,
