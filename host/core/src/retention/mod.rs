@@ -53,8 +53,8 @@ pub struct RetentionRun {
     /// The sequence of the last processed version of the first credential.
     after_sequence: i64,
     versions_deleted: u64,
-    /// The last failure of a search for the versions of one credential.
-    failure: Option<RepositoryError>,
+    /// Whether the search for the versions of a credential failed.
+    has_skipped: bool,
 }
 
 /// The error of a step.
@@ -80,7 +80,7 @@ impl Retention {
             exceeding: VecDeque::new(),
             after_sequence: 0,
             versions_deleted: 0,
-            failure: None,
+            has_skipped: false,
         }
     }
 
@@ -89,13 +89,10 @@ impl Retention {
     ///
     /// # Errors
     /// If the database fails; or if the audit trail can't be written, in which case the step deletes nothing. If only the search
-    /// for the versions of one credential fails, the run skips this credential, and the last step returns the error.
+    /// for the versions of one credential fails, the run skips this credential.
     pub async fn proceed(&self, run: &mut RetentionRun) -> Result<bool, RetentionError> {
         let Some(segment) = run.segments.front().cloned() else {
-            return run
-                .failure
-                .take()
-                .map_or(Ok(false), |failure| Err(failure.into()));
+            return Ok(false);
         };
         if let Some(credential) = run.exceeding.front().cloned() {
             self.delete_versions(run, &segment, &credential).await?;
@@ -136,7 +133,7 @@ impl Retention {
                     error = &failure as &dyn std::error::Error,
                     "retention skipped a credential"
                 );
-                run.skip(segment, credential, failure);
+                run.skip(segment, credential);
                 return Ok(());
             }
         };
@@ -193,17 +190,17 @@ impl RetentionRun {
         self.versions_deleted
     }
 
+    /// Returns whether the run has skipped a credential because the search for its versions failed.
+    pub fn has_skipped(&self) -> bool {
+        self.has_skipped
+    }
+
     /// Skips the first credential. The next step searches again, so that it fails if the whole database is unavailable.
-    fn skip(
-        &mut self,
-        segment: &PolicySegment,
-        credential: &ExceedingCredential,
-        failure: RepositoryError,
-    ) {
+    fn skip(&mut self, segment: &PolicySegment, credential: &ExceedingCredential) {
         self.exceeding.clear();
         self.after_sequence = 0;
         self.rest = Some(segment.names.after(&credential.name.folded()));
-        self.failure = Some(failure);
+        self.has_skipped = true;
     }
 
     /// Advances past these versions of the first credential, or past the credential if these are its last versions.
@@ -477,11 +474,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_credential_whose_search_fails_is_skipped_and_fails_the_run() {
+    async fn a_credential_whose_search_fails_is_skipped() {
         let mut world = world(&[("/a", 1..2), ("/b", 2..3), ("/c", 3..4)]);
         world.unsearchable = "/b";
         let world = Arc::new(world);
-        assert!(run(&retention(&world, &["/*"])).await.is_err());
+        assert_eq!(run(&retention(&world, &["/*"])).await.unwrap(), 2);
         assert_eq!(world.recorded(), ["announced /a [1]", "announced /c [3]"]);
     }
 

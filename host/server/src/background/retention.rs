@@ -82,7 +82,7 @@ pub(crate) fn retention(
 }
 
 impl RetentionWork {
-    /// Runs retention if a run is due. Returns whether the run completed.
+    /// Runs retention if a run is due. Returns whether the run reached its end.
     async fn run_if_due(&mut self, stop: &CancellationToken) -> Result<bool, RepositoryError> {
         let lease = Lease {
             name: PAUSE_LEASE,
@@ -107,7 +107,10 @@ impl RetentionWork {
             Err(_) => RetentionOutcome::Failed,
         };
         retention_run(outcome, self.clock.now());
-        if matches!(ended, Ok(RetentionOutcome::Completed)) {
+        if matches!(
+            ended,
+            Ok(RetentionOutcome::Completed | RetentionOutcome::Incomplete)
+        ) {
             let next = self.clock.now() + delta(self.interval);
             return self.leases.renew(&lease, next).await;
         }
@@ -140,6 +143,7 @@ impl RetentionWork {
             let has_more = self.retention.proceed(&mut run).await;
             retention_versions_deleted(run.versions_deleted().saturating_sub(deleted_before));
             match has_more {
+                Ok(false) if run.has_skipped() => break RetentionOutcome::Incomplete,
                 Ok(false) => break RetentionOutcome::Completed,
                 Ok(true) => {}
                 Err(RetentionError::Repository(failure)) => return Err(failure),

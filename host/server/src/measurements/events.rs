@@ -50,6 +50,8 @@ fn reason_of_certificate(cause: &CertificateError) -> &'static str {
 #[strum(serialize_all = "lowercase")]
 pub(crate) enum RetentionOutcome {
     Completed,
+    /// The search for the versions of a credential failed.
+    Incomplete,
     /// The database or the audit trail failed.
     Failed,
     /// The server was shut down, another server has taken over, or read-only mode is on.
