@@ -158,7 +158,7 @@ impl Console {
         request::check_site(request, &state.origin).map_err(refused)?;
         let now = state.ports.clock.now();
         let id = request::cookie(&request.headers, session::COOKIE);
-        let is_by_user = request::is_by_user(request);
+        let is_by_user = request::is_by_user(&request.method, &request.headers);
         let Some((id, session)) =
             id.and_then(|id| Some((id, state.sessions.find(id, now, is_by_user)?)))
         else {

@@ -39,7 +39,7 @@ pub(crate) struct Session {
     csrf_token: String,
     started_at_ms: i64,
     used_at_ms: AtomicI64,
-    /// The address of a page, and the change that the page confirms once. A link to the page can't contain it.
+    /// The address of a page, and the change that it confirms once. Not in the address, where a link could forge it.
     pub(crate) confirmation: Mutex<Option<(String, String)>>,
 }
 

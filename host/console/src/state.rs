@@ -10,6 +10,7 @@ use crate::{
     login::Login,
     page::{Failure, Page, PageError, see_other},
     ports::ConsolePorts,
+    request::is_by_user,
     session::{Session, Sessions},
 };
 
@@ -74,10 +75,11 @@ impl Visit {
         response
     }
 
-    /// Renders the confirmation that the page at this address has not shown yet, if there is one.
-    pub(crate) fn confirmation(&self, address: &str) -> Markup {
+    /// Renders the confirmation that the page at this address has not shown yet, if there is one and the user opened the page.
+    pub(crate) fn confirmation(&self, address: &str, request: &Request) -> Markup {
         let mut stored = self.session.confirmation.lock();
-        let confirmation = stored.take_if(|(page, _)| page == address);
+        let is_shown = is_by_user(request.method(), request.headers());
+        let confirmation = stored.take_if(|(page, _)| is_shown && page == address);
         html! { @if let Some((_, change)) = confirmation { p.done role="status" { (change) } } }
     }
 }

@@ -56,7 +56,7 @@ fn confirmation(visit: &Visit, title: &str, change: &Markup) -> Response {
 pub(crate) async fn show(visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
     let name = query.text(NAME);
-    let done = visit.confirmation(&link_to_credential(name));
+    let done = visit.confirmation(&link_to_credential(name), &request);
     let name = LookupName::new(name);
     let read = &visit.ports().credentials.read;
     let history = read.history(&visit.caller, &name).await?;

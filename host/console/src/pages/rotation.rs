@@ -24,7 +24,7 @@ use crate::{
 pub(crate) async fn show(visit: Visit, request: Request) -> PageResult {
     let query = Fields::of_query(request.uri());
     let name = query.text(NAME);
-    let done = visit.confirmation(&link_to_rotation(name));
+    let done = visit.confirmation(&link_to_rotation(name), &request);
     let certificates = &visit.ports().credentials.certificates;
     let lookup = LookupName::new(name);
     let rotation = certificates.rotation(&visit.caller, &lookup);

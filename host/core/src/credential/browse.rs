@@ -198,7 +198,11 @@ impl ReadCredentials {
         caller: &Caller,
         names: &[CredentialName],
     ) -> Result<Vec<Option<ListedCredential>>, UseCaseError> {
-        let permissions = self.authorization.permissions_of(caller).await?;
+        let lookups: Vec<_> = names.iter().map(CredentialName::lookup).collect();
+        let permissions = self
+            .authorization
+            .permissions_covering_all(caller, &lookups)
+            .await?;
         let mut all = Vec::with_capacity(names.len());
         for name in names {
             all.push(if permissions.allow(Operation::Read, name.as_str()) {
