@@ -1,7 +1,7 @@
 //! Files that another unprivileged user could replace.
 //!
 //! An administrator may run a command as root on the files of a server that runs as another user. If that server is compromised, it
-//! must not gain root's privileges. So commands neither trust nor write such files.
+//! must not gain root's privileges. So `keys rotate` does not write such files, and `check-config` does not trust them.
 
 use std::{
     fs,

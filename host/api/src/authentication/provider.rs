@@ -388,7 +388,7 @@ impl ProviderKeys {
             Ok(None) => {
                 *self.current.write() = None;
                 tracing::warn!(
-                    "the identity provider publishes neither an RSA key for RS256 nor a P-256 key for ES256",
+                    "discarded the identity provider's keys: it publishes neither an RSA key for RS256 nor a P-256 key for ES256",
                 );
             }
             Err(error) => tracing::warn!(

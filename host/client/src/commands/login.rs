@@ -115,8 +115,7 @@ impl Run for Login {
         if let Some(cause) = refused {
             return Err(CommandError::TokenRefused(cause));
         }
-        let subject = subject.map(|name| format!(" as {name}"));
-        let subject = subject.unwrap_or_default();
+        let subject = subject.map_or_else(String::new, |name| format!(" as {name}"));
         output::note(&format!("Logged in to {}{subject}.", client.server()));
         Ok(Completion::Full)
     }

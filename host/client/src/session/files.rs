@@ -66,7 +66,7 @@ impl Directory {
     fn lock(&self) -> Option<File> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
-        // Other users may be able to open the folder and keep it locked. So it is only locked if the file can't be opened.
+        // Other users who can open the folder could keep it locked. Lock the folder only if the file can't be opened.
         let file = rustix::fs::open(self.file(LOCK_FILE), flags, mode);
         let file = file
             .map_or_else(|_| File::open(&self.0), |file| Ok(file.into()))

@@ -349,7 +349,7 @@ impl EffectivePermissions {
     }
 
     /// Returns permissions that allow nothing.
-    pub(super) fn none() -> Self {
+    pub(crate) fn none() -> Self {
         Self::of(Vec::new())
     }
 

@@ -194,9 +194,9 @@ impl CertificateCredentials {
         repository
             .certificate(actor, name, types, &mut receive)
             .await?;
-        let found = readable.first().ok_or(UseCaseError::NotFound)?;
+        let found = readable.finish()?.pop().ok_or(UseCaseError::NotFound)?;
         permit.record_resource(found.id);
-        readable.finish()?.pop().ok_or(UseCaseError::NotFound)
+        Ok(found)
     }
 
     /// Returns the first credentials that a certificate signed, except itself, at most `count_max`, and whether there are more.

@@ -85,7 +85,7 @@ pub struct GeneratedCredential {
     pub is_newest: bool,
 }
 
-/// A certificate, or a credential of another type with a certificate, with all its versions, without their encrypted parts.
+/// A certificate, or a credential of another type with a certificate, with some or all of its versions, without their encrypted parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedCertificate {
     /// The id of the credential.
@@ -271,10 +271,6 @@ impl<'a, T: Listed> ReadableList<'a, T> {
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
-    }
-
-    pub(super) fn first(&self) -> Option<&T> {
-        self.items.first()
     }
 
     pub(super) fn len(&self) -> usize {

@@ -233,7 +233,7 @@ impl CertificateCredentials {
         let mut walk = Walk {
             of: self,
             caller,
-            permissions: EffectivePermissions::of(Vec::new()),
+            permissions: EffectivePermissions::none(),
             seen: HashSet::from([root.0.folded()]),
             authorities: vec![root],
             certificates: HashMap::new(),

@@ -89,9 +89,8 @@ pub enum KeyRingError {
     #[error("encryption.keys[{0}] and encryption.keys[{1}] are the same key")]
     SameKeyTwice(usize, usize),
     #[error(
-        "encryption.keys[{0}] and encryption.keys[{1}] unwrap the same key, so a rotation between them changes nothing, and neither \
-         may be deleted in its key management service; a plugin must refuse ciphertexts of other keys, for example by naming its key \
-         in each call to decrypt; to reach the same key at a new address, replace its entry instead of adding one"
+        "encryption.keys[{0}] and encryption.keys[{1}] unwrap the same key: a rotation between them would change nothing; configure \
+         each plugin to refuse ciphertexts of other keys, or replace the entry if only the address changed"
     )]
     SameKeyUnwrapped(usize, usize),
     #[error("several encryption keys are active; set active = true on exactly one key")]

@@ -24,7 +24,8 @@ pub(crate) struct AuditConfig {
     pub(crate) format: AuditFormat,
     /// How requests whose events can't be written are handled.
     pub(crate) on_failure: OnAuditFailure,
-    /// Whether events are flushed to disk, not only written to the file, before a response is sent. Requires a regular file.
+    /// Whether events are flushed to disk, not only written to the file, before a response is sent. Requires a regular file
+    /// in a folder that the server can read.
     pub(crate) sync: bool,
     /// This host's name in events. Defaults to the operating system's host name.
     pub(crate) host: Option<String>,

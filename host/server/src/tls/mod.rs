@@ -181,7 +181,7 @@ impl Tls {
         // If the configuration has an error, the reload of the plugins logs it.
         let config = Config::load(&self.configuration);
         if config.is_ok_and(|config| config.server.tls != self.files) {
-            tracing::warn!("server.tls was changed: restart the server to use the new paths");
+            tracing::warn!("ignored changed paths in server.tls: restart the server to use them");
         }
         let reloaded = read(&self.files);
         measurements::reloaded("tls", reloaded.is_ok());

@@ -412,7 +412,8 @@ pub(crate) mod statements {
         };
     }
 
-    /// A column of the link that expires first, of a chain with one more link: of that link, or of the links before it.
+    /// Selects a column of the link that expires first: `$of_link` if the added link expires before all earlier ones, otherwise
+    /// `$before`.
     macro_rules! first_of_chain {
         ($of_link:literal, $before:literal) => {
             concat!(
@@ -425,7 +426,7 @@ pub(crate) mod statements {
         };
     }
 
-    /// The links that expire first in the chains of versions in use, until `$1`, in the order of expiry. A chain goes from each
+    /// For each version in use, the link of its chain that expires first, if it expires until `$1`, in the order of expiry. A chain goes from each
     /// version to the older version that signed it, so it has no cycle. Links have a depth of at most `$2`. Each row contains the
     /// first expiry of its chain so far: sorting the links of all chains would take memory for each link.
     macro_rules! select_effective_expiries {

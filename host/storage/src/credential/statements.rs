@@ -337,7 +337,7 @@ macro_rules! select_certificates {
 pub(crate) const CERTIFICATES: &str = newest_certificate_first!(select_certificates!());
 
 /// The certificates whose latest version is a CA. Equal sequences are written as in [`CERTIFICATES_OF_ALL_TYPES`].
-/// Sorted, because SQLite would otherwise read the versions of all certificates.
+/// This order makes SQLite sort; otherwise it would read the versions of all certificates.
 pub(crate) const AUTHORITIES: &str = concat!(
     select_listed!(
         "credential_version n
