@@ -337,6 +337,11 @@ pub(crate) fn is_conflict(failure: &RepositoryError) -> bool {
         })
 }
 
+/// Returns whether a statement of PostgreSQL waited too long for a lock.
+pub(crate) fn is_lock_timeout(failure: &RepositoryError) -> bool {
+    database_error(failure).and_then(postgres_code) == Some(POSTGRES_LOCK)
+}
+
 /// Returns whether a row violated a unique index.
 pub(crate) fn is_refused(failure: &RepositoryError, index: &UniqueIndex) -> bool {
     database_error(failure).is_some_and(|error| is_refused_by(error, index))

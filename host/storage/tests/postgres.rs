@@ -276,14 +276,17 @@ async fn a_search_finds_names_whose_parts_are_all_punctuation() {
 #[tokio::test]
 async fn a_locked_credential_delays_no_other() {
     let fixture = Fixture::new().await;
-    fixture.append("/locked", "value", 1).await;
+    let locked = ["value", "certificate"];
+    for locked in locked {
+        fixture.append(&format!("/{locked}"), locked, 1).await;
+    }
     let mut other = PgConnection::connect(&url(&fixture)).await.unwrap();
-    let lock = "begin; select from credential where name = '/locked' for update";
+    let lock = "begin; select from credential for update";
     other.execute(lock).await.unwrap();
-    let append = |name: &str| {
+    let append = |name: &str, credential_type: &str| {
         let (credentials, new) = (
             fixture.database.clone(),
-            version(&fixture, name, "value", 1),
+            version(&fixture, name, credential_type, 1),
         );
         tokio::spawn(async move {
             let appended = credentials.append(new, AppendCondition::Always, &[]);
@@ -291,9 +294,12 @@ async fn a_locked_credential_delays_no_other() {
         })
     };
     // More appends than there are connections that write.
-    let delayed: Vec<_> = (0..6).map(|_| append("/locked")).collect();
+    let delayed: Vec<_> = (0..12)
+        .map(|number| locked[number % 2])
+        .map(|locked| append(&format!("/{locked}"), locked))
+        .collect();
     let others: Vec<_> = (0..30)
-        .map(|number| append(&format!("/{number}")))
+        .map(|number| append(&format!("/{number}"), "value"))
         .collect();
     for other in others {
         assert!(other.await.unwrap());

@@ -121,9 +121,9 @@ pub(super) struct LongRead {
 }
 
 impl LongReads {
-    /// Returns the limit for a pool of this size: half of its connections, but at least one.
+    /// Returns the limit for a pool of this size.
     pub(super) fn for_pool(connections_max: usize) -> Self {
-        let slots_max = (connections_max / POOL_DIVISOR).max(1);
+        let slots_max = half_of(connections_max);
         Self {
             slots: Arc::new(Semaphore::new(slots_max)),
             slots_max,
@@ -244,8 +244,11 @@ impl<W> Drop for Queued<W> {
     }
 }
 
-/// Long reads may use the number of connections divided by this.
-const POOL_DIVISOR: usize = 2;
+/// Returns how many connections of a pool the work may occupy that can take long: half of them, but at least one.
+pub(super) fn half_of(connections_max: usize) -> usize {
+    const DIVISOR: usize = 2;
+    (connections_max / DIVISOR).max(1)
+}
 
 /// The retries of one operation after conflicts with other transactions.
 pub(super) struct Retries<'r> {

@@ -63,6 +63,12 @@ impl Isolation {
     pub(super) const SERIALIZABLE: Self = Self(
         "begin isolation level serializable; set local idle_in_transaction_session_timeout = '10s'",
     );
+
+    /// Like [`Self::SERIALIZABLE`], but hardly waits for a lock, so that few connections wait for a row that stays locked.
+    pub(super) const SERIALIZABLE_WITHOUT_LOCK_WAIT: Self = Self(
+        "begin isolation level serializable;
+         set local idle_in_transaction_session_timeout = '10s'; set local lock_timeout = '20ms'",
+    );
 }
 
 enum Inner {

@@ -13,17 +13,18 @@ use std::{
 };
 
 use keywright_core::ports::RepositoryError;
+use tokio::{sync::Semaphore, time::timeout};
 use uuid::Uuid;
 
 use super::{
     group_commit::{GroupCommit, GroupLimits},
-    pool::{PoolOccupancy, Retries},
+    pool::{PoolOccupancy, Retries, half_of},
     postgres::PostgresConnections,
     sqlite_file::SqliteFile,
     transaction::{Ended, Isolation, Transaction},
 };
 use crate::{
-    error::is_storage_medium_failure,
+    error::{is_lock_timeout, is_storage_medium_failure, repository_failure},
     statement::{Row, Statement, statement},
 };
 
@@ -48,8 +49,9 @@ struct WriteState {
 #[derive(Clone)]
 enum Backend {
     /// PostgreSQL: each transaction has its own connection. The database isolates them, and flushes concurrent commits
-    /// together.
-    Connections(PostgresConnections),
+    /// together. The semaphore has a permit for each connection that may wait for a lock. The others remain available to
+    /// transactions that need no locked row.
+    Connections(PostgresConnections, Arc<Semaphore>),
     /// SQLite: one thread runs all transactions.
     Thread(GroupCommit),
     /// The database was opened read-only.
@@ -73,9 +75,10 @@ impl Writer {
 
     /// Writes to PostgreSQL through these connections. Transactions are retried for at most `wait_max`.
     pub(crate) fn on_connections(connections: PostgresConnections, wait_max: Duration) -> Self {
+        let lock_waits = Semaphore::new(half_of(connections.occupancy().connections_max));
         Self {
             retries: connections.retries_counter(),
-            backend: Backend::Connections(connections),
+            backend: Backend::Connections(connections, Arc::new(lock_waits)),
             wait_max,
             state: Arc::default(),
         }
@@ -99,8 +102,9 @@ impl Writer {
     }
 
     /// Runs a transaction, which the work must commit or roll back. On PostgreSQL, retries the work after conflicts with other
-    /// transactions, for at most as long as a caller waits for a connection. When this returns, everything that the outcome depends
-    /// on is on disk. On SQLite, the work blocks the writer thread: it must wait only for the transaction.
+    /// transactions, for at most as long as a caller waits for a connection. If the work needs a row that stays locked, it begins
+    /// again when it may wait for the lock. When this returns, everything that the outcome depends on is on disk. On SQLite, the
+    /// work blocks the writer thread: it must wait only for the transaction.
     ///
     /// # Errors
     /// The errors of the work, after which nothing is written, unless the response to the commit was lost;
@@ -114,18 +118,29 @@ impl Writer {
         T: Send + 'static,
         F: Future<Output = Result<Ended<T>, RepositoryError>>,
     {
-        let connections = match &self.backend {
-            Backend::Connections(connections) => connections,
+        let (connections, lock_waits) = match &self.backend {
+            Backend::Connections(connections, lock_waits) => (connections, lock_waits),
             Backend::Thread(thread) => return self.record_outcome(thread.transaction(work).await),
             Backend::ReadOnly => return Err(opened_read_only()),
         };
         let mut retries = Retries::new(&self.retries, self.wait_max);
+        let mut permit = None;
         loop {
+            let isolation = match permit {
+                Some(_) => Isolation::SERIALIZABLE,
+                None => Isolation::SERIALIZABLE_WITHOUT_LOCK_WAIT,
+            };
             let once = async {
                 let connection = connections.check_out().await?;
-                work(Transaction::begin(connection, Isolation::SERIALIZABLE).await?).await
+                work(Transaction::begin(connection, isolation).await?).await
             };
             match once.await {
+                Err(failure) if permit.is_none() && is_lock_timeout(&failure) => {
+                    let acquired = timeout(self.wait_max, lock_waits.acquire()).await;
+                    let acquired = acquired.ok().and_then(Result::ok);
+                    let timed_out = || repository_failure(sqlx::Error::PoolTimedOut);
+                    permit = Some(acquired.ok_or_else(timed_out)?);
+                }
                 Err(failure) if retries.should_retry(&failure).await => {}
                 outcome => return self.record_outcome(outcome.map(Ended::into_outcome)),
             }
@@ -155,7 +170,7 @@ impl Writer {
         F: Future<Output = Result<Ended<T>, RepositoryError>>,
     {
         let outcome = match &self.backend {
-            Backend::Connections(connections) => {
+            Backend::Connections(connections, _) => {
                 let once = async {
                     let connection = connections.check_out().await?;
                     work(Transaction::begin(connection, Isolation::READ_COMMITTED).await?).await
@@ -187,7 +202,7 @@ impl Writer {
     /// Like [`Self::fetch_all`] and [`Self::execute`], but does not record the outcome in the state of the disk.
     async fn run(&self, statement: Statement) -> Result<(Vec<Row>, u64), RepositoryError> {
         match &self.backend {
-            Backend::Connections(connections) => connections.run(statement).await,
+            Backend::Connections(connections, _) => connections.run(statement).await,
             Backend::Thread(thread) => {
                 let running = thread.transaction(|transaction| run_alone(transaction, statement));
                 running.await
@@ -227,7 +242,7 @@ impl Writer {
 
     pub(crate) fn occupancy(&self) -> PoolOccupancy {
         match &self.backend {
-            Backend::Connections(connections) => connections.occupancy(),
+            Backend::Connections(connections, _) => connections.occupancy(),
             Backend::Thread(thread) => thread.occupancy(),
             Backend::ReadOnly => PoolOccupancy::default(),
         }
@@ -237,7 +252,7 @@ impl Writer {
     pub(crate) async fn close(&self) {
         self.state.is_closed.store(true, Ordering::Release);
         match &self.backend {
-            Backend::Connections(connections) => connections.close().await,
+            Backend::Connections(connections, _) => connections.close().await,
             Backend::Thread(thread) => thread.close().await,
             Backend::ReadOnly => {}
         }

@@ -19,10 +19,7 @@ use keywright_core::{
     credential::{CredentialName, CredentialType},
     ports::{AppendCondition, RepositoryError},
 };
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
-    time::timeout,
-};
+use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
 use super::{
@@ -31,7 +28,7 @@ use super::{
 };
 use crate::{
     connections::{Ended, Queued, Transaction, WaitCounter, Writer},
-    error::{is_conflict, repository_failure, sequence_behind},
+    error::{is_conflict, sequence_behind},
     statement::{StatementOfMany, column, placeholders},
 };
 
@@ -45,33 +42,13 @@ pub(crate) struct AppendBatches {
     queues: Arc<[mpsc::UnboundedSender<Queued<Pending>>]>,
     wait_max: Duration,
     waiting: Arc<WaitCounter>,
-    /// The connections that versions of locked credentials may use. The others remain available to batches.
-    waiting_for_lock: Arc<Semaphore>,
-}
-
-/// The result of submitting a version for a batch.
-pub(super) enum BatchOutcome {
-    Added(AddedVersion),
-    /// It needs a transaction of its own. Nothing is written yet.
-    Alone {
-        /// Held until the end of a transaction that may wait for a lock.
-        _permit: Option<OwnedSemaphorePermit>,
-    },
-}
-
-/// The outcome of a version in a batch.
-enum Response {
-    Added(AddedVersion),
-    /// Another transaction has locked the credential.
-    Locked,
-    /// It needs a transaction of its own for another reason.
-    Skipped,
 }
 
 /// A version to add.
 struct Pending {
     addition: Arc<Addition>,
-    response: oneshot::Sender<Result<Response, BatchError>>,
+    /// `None` if the version needs a transaction of its own. Nothing is written then.
+    response: oneshot::Sender<Result<Option<AddedVersion>, BatchError>>,
 }
 
 /// Versions that are not in a batch yet.
@@ -111,23 +88,20 @@ impl AppendBatches {
             tokio::spawn(write_batches(writer.clone(), backlog));
             queue
         });
-        let connections_max = writer.occupancy().connections_max;
-        let waiting_max = (connections_max / POOL_DIVISOR).max(1);
         Self {
             queues: queues.collect(),
             wait_max,
             waiting: Arc::default(),
-            waiting_for_lock: Arc::new(Semaphore::new(waiting_max)),
         }
     }
 
-    /// Adds a version, unless it needs a transaction of its own.
+    /// Adds a version. Returns `None` and writes nothing if it needs a transaction of its own.
     pub(super) async fn append(
         &self,
         addition: &Arc<Addition>,
-    ) -> Result<BatchOutcome, RepositoryError> {
+    ) -> Result<Option<AddedVersion>, RepositoryError> {
         if !is_batched(addition) {
-            return Ok(BatchOutcome::Alone { _permit: None });
+            return Ok(None);
         }
         let (response, outcome) = oneshot::channel();
         let addition = Arc::clone(addition);
@@ -136,18 +110,7 @@ impl AppendBatches {
         // If the task has ended, there is no outcome.
         drop(queue.map(|queue| queue.send(queued)));
         let outcome = caller.outcome(outcome, self.wait_max).await?;
-        match outcome.map_err(|failed| RepositoryError::Unavailable(Box::new(failed)))? {
-            Response::Added(added) => Ok(BatchOutcome::Added(added)),
-            Response::Skipped => Ok(BatchOutcome::Alone { _permit: None }),
-            Response::Locked => {
-                let permit = Arc::clone(&self.waiting_for_lock).acquire_owned();
-                let permit = timeout(self.wait_max, permit).await;
-                let permit = permit.map_err(|_| repository_failure(sqlx::Error::PoolTimedOut))?;
-                Ok(BatchOutcome::Alone {
-                    _permit: permit.ok(),
-                })
-            }
-        }
+        outcome.map_err(|failed| RepositoryError::Unavailable(Box::new(failed)))
     }
 
     /// Returns the number of versions that wait for their batches.
@@ -192,10 +155,8 @@ async fn write_batches(writer: Writer, mut backlog: Backlog) {
             Err(failure) => Err(BatchError(Arc::new(failure))),
         };
         for Pending { addition, response } in batch {
-            let own = responses.as_mut().map(|responses| {
-                let response = responses.remove(&addition.version.id);
-                response.unwrap_or(Response::Skipped)
-            });
+            let own = responses.as_mut();
+            let own = own.map(|responses| responses.remove(&addition.version.id));
             // Fails only if the caller is gone.
             drop(response.send(own.map_err(|failed| failed.clone())));
         }
@@ -251,32 +212,25 @@ fn folded_name(addition: &Addition) -> String {
     addition.version.name.folded()
 }
 
-/// Adds the versions whose preconditions are met, and returns the outcomes by the versions' ids. Omits versions with the outcome
-/// [`Response::Skipped`].
+/// Adds the versions whose credentials are not locked and whose preconditions are met, and returns them by their ids.
 async fn append_all(
     mut transaction: Transaction,
     additions: Arc<[Arc<Addition>]>,
-) -> Result<Ended<HashMap<Uuid, Response>>, RepositoryError> {
+) -> Result<Ended<HashMap<Uuid, AddedVersion>>, RepositoryError> {
     let mut locked = lock_credentials(&mut transaction, &additions).await?;
     let (mut fitting, mut absent) = (Vec::new(), Vec::new());
-    let mut responses = HashMap::new();
     for addition in additions.iter().map(Arc::as_ref) {
         match locked.remove(&folded_name(addition)) {
             Some(Some(credential)) if fits(addition, &credential) => {
                 fitting.push((addition, credential));
-            }
-            Some(None) => {
-                responses.insert(addition.version.id, Response::Locked);
             }
             None if holds(addition.condition, None) => absent.push(addition),
             _ => {}
         }
     }
     fitting.extend(insert_credentials(&mut transaction, absent).await?);
-    for (id, added) in insert_versions(&mut transaction, fitting).await? {
-        responses.insert(id, Response::Added(added));
-    }
-    transaction.commit(responses).await
+    let added = insert_versions(&mut transaction, fitting).await?;
+    transaction.commit(added).await
 }
 
 /// Returns whether a version can be added to an existing credential, whose latest version has not been read.
@@ -362,9 +316,9 @@ async fn insert_credentials<'a>(
 async fn insert_versions(
     transaction: &mut Transaction,
     fitting: Vec<(&Addition, CredentialRow)>,
-) -> Result<Vec<(Uuid, AddedVersion)>, RepositoryError> {
+) -> Result<HashMap<Uuid, AddedVersion>, RepositoryError> {
     if fitting.is_empty() {
-        return Ok(Vec::new());
+        return Ok(HashMap::new());
     }
     let versions = fitting
         .iter()
@@ -396,9 +350,6 @@ const BYTES_MAX: usize = 4 * 1_024 * 1_024;
 
 /// The number of concurrent batches: one is prepared while the disk flushes the other.
 const CONCURRENT_BATCHES: usize = 2;
-
-/// Versions of locked credentials may use one in this many connections.
-const POOL_DIVISOR: usize = 2;
 
 /// Returns the SQL of both statements, for the test of their plans.
 #[cfg(test)]

@@ -35,7 +35,6 @@ use crate::{
 };
 use append::{Addition, append_all_once, append_once};
 pub(crate) use append_batches::AppendBatches;
-use append_batches::BatchOutcome;
 #[cfg(test)]
 pub(crate) use append_batches::append_batches;
 use change_versions::{Request, change_once};
@@ -248,17 +247,16 @@ impl CredentialRepository for Database {
             condition,
             unchanged: unchanged.to_vec(),
         });
-        let adding = match &self.append_batches {
+        let batched = match &self.append_batches {
             Some(batches) => batches.append(&addition).await?,
-            None => BatchOutcome::Alone { _permit: None },
+            None => None,
         };
-        let appended = match adding {
-            BatchOutcome::Added(added) => Ok(added),
-            BatchOutcome::Alone { _permit } => {
-                let shared = Arc::clone(&addition);
-                let once = move |transaction| append_once(transaction, Arc::clone(&shared));
-                self.writer.transaction(once).await?
-            }
+        let appended = if let Some(added) = batched {
+            Ok(added)
+        } else {
+            let shared = Arc::clone(&addition);
+            let once = move |transaction| append_once(transaction, Arc::clone(&shared));
+            self.writer.transaction(once).await?
         };
         Ok(match appended {
             Ok(added) => {
