@@ -3,7 +3,7 @@
 use keywright_harness::{BadPlugin, Options, Server, Text};
 use serde_json::{Value, json};
 
-use super::BULK_REGENERATE;
+use super::{BULK_REGENERATE, patient, slow_leaves};
 use crate::{
     certificates::assert_signed_by,
     external_certificates::{self, Signing},
@@ -118,6 +118,26 @@ async fn nothing_is_written_if_all_credentials_fail() {
     let done = keep_going(&server, json!({"signed_by": "/root"})).await;
     assert_eq!(failed(&done), ["/leaf"]);
     assert_eq!(server.all_versions().await, before);
+}
+
+#[tokio::test]
+async fn only_the_credentials_of_a_ca_that_keeps_changing_fail() {
+    let server = Server::start_with(&patient()).await;
+    let root = external_certificates::authority("root");
+    server.stored("/root", "certificate", root.value()).await;
+    let slow = slow_leaves(&server, &root, 2).await;
+    let changing = external_certificates::authority("changing");
+    let change = || server.stored("/changing", "certificate", changing.value());
+    change().await;
+    let leaf = changing.sign_leaf("leaf");
+    let value = json!({"certificate": leaf.certificate, "ca_name": "/changing"});
+    server.stored(&slow[0], "certificate", value).await;
+    let body = json!({"signed_by": "/root", "keep_going": true});
+    let done = tokio::select! {
+        done = server.post(BULK_REGENERATE, body) => done.expect(200).json(),
+        () = async { loop { change().await; } } => unreachable!(),
+    };
+    assert_eq!(failed(&done), [slow[0].as_str()]);
 }
 
 #[tokio::test]

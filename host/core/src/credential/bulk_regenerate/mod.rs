@@ -59,7 +59,8 @@ impl BulkRegenerateCredentials {
     /// One transaction writes all versions, after checking that their previous versions, the CA versions that signed them and the
     /// versions of their inputs are unchanged. If one has changed, the selection is repeated, and only the affected values are generated again.
     /// The last attempt no longer checks whether other credentials became part of the selection; with [`BulkOptions::keeps_going`],
-    /// credentials that have changed since the first attempt fail.
+    /// credentials that have changed since the first attempt fail, and credentials whose CA or inputs have changed since the
+    /// previous attempt.
     ///
     /// The caller needs permission to write every selected credential; with [`BulkOptions::keeps_going`], credentials that it may
     /// not write fail. With [`BulkCriterion::SignedBy`], it also needs permission to read the CA and the selected CAs; and with
@@ -93,18 +94,21 @@ impl BulkRegenerateCredentials {
         }
         let mut slot = self.slots.of(caller.actor());
         slot.take()?;
-        let mut earlier = HashMap::new();
+        let (mut earlier, mut read) = (HashMap::new(), Vec::new());
         let mut first: HashSet<Uuid> = HashSet::new();
         for attempt in 1..=WRITE_ATTEMPTS_MAX {
             let (mut bases, mut signed) = selection.newest_versions().await?;
-            let permits = Permits::request(caller, &permissions, &bases, options.keeps_going)?;
+            let mut permits = Permits::request(caller, &permissions, &bases, options.keeps_going)?;
             let mut failures = Failures::new(options.keeps_going);
             if attempt == 1 {
                 first.extend(bases.iter().map(|base| base.id));
             } else if attempt == WRITE_ATTEMPTS_MAX {
                 // A caller that may write one of the credentials must not prevent the regeneration of the others.
                 signed.clear();
-                failures.add_changed(&mut bases, &first)?;
+                if options.keeps_going {
+                    failures.add_changed(&mut bases, &first)?;
+                    permits.refuse_changed(store, &read).await?;
+                }
             }
             let by_type = self.by_type(&permits, bases, of.refused_plugin(), &mut failures)?;
             let mut work = Work::new(&self.regenerate, &permits, failures);
@@ -127,14 +131,13 @@ impl BulkRegenerateCredentials {
             let names = regenerated.iter().map(Regenerated::name).collect();
             let (unchanged, failed) = work.end();
             let (details, additions) = Regenerated::into_additions(regenerated, unchanged, signed);
+            read.clone_from(&additions.unchanged);
             match store.repository.append_all(additions).await? {
                 AllAppended::Written(written) => {
                     permits.written(&written);
                     return Ok(BulkRegenerated::new(names, failed));
                 }
-                AllAppended::Changed(versions) => {
-                    earlier = Regenerated::by_base(details, versions);
-                }
+                AllAppended::Changed(versions) => earlier = Regenerated::by_base(details, versions),
             }
         }
         Err(UseCaseError::Contended)

@@ -3,6 +3,7 @@
 use std::{
     collections::{HashMap, HashSet},
     ops::ControlFlow,
+    slice,
 };
 
 use crate::{
@@ -12,9 +13,11 @@ use crate::{
         CredentialName, FindNames, FoundCredential, GeneratedCredential, LookupName, PathPrefix,
         PluginDigest, StoredVersion,
         child_versions::{BULK_CERTIFICATES_MAX, check_size},
+        inputs::{NamedInput, PermittedInput},
+        version_store::VersionStore,
     },
     permission::{Actor, Operation},
-    ports::{CredentialRepository, ReadSigned, SignedName, SignedTypes},
+    ports::{CredentialRepository, ReadSigned, ReadVersions, SignedName, SignedTypes},
 };
 
 /// The selection of credentials to regenerate.
@@ -292,6 +295,8 @@ pub(super) struct Permits<'a> {
     pub(super) permissions: &'a EffectivePermissions,
     /// The permits to write the regenerated credentials, by folded name.
     write: HashMap<String, Permit<'a>>,
+    /// The CAs and inputs that other requests keep changing, by folded name.
+    contended: HashSet<String>,
 }
 
 impl<'a> Permits<'a> {
@@ -324,6 +329,7 @@ impl<'a> Permits<'a> {
             caller,
             permissions,
             write,
+            contended: HashSet::new(),
         })
     }
 
@@ -333,14 +339,50 @@ impl<'a> Permits<'a> {
             .ok_or(UseCaseError::WriteNotPermitted)
     }
 
+    /// Refuses the CAs and inputs among these that have changed since they were read.
+    pub(super) async fn refuse_changed(
+        &mut self,
+        store: &VersionStore,
+        read: &[ReadVersions],
+    ) -> Result<(), UseCaseError> {
+        for read in read {
+            if !store.are_unchanged(slice::from_ref(read)).await? {
+                self.contended.insert(read.name.folded().to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    fn require_uncontended(&self, name: &LookupName) -> Result<(), UseCaseError> {
+        if self.contended.contains(name.folded()) {
+            return Err(UseCaseError::Contended);
+        }
+        Ok(())
+    }
+
     /// Permits the caller to use a CA, which need not be one of the credentials.
     ///
     /// # Errors
-    /// [`UseCaseError::IssuerNotFound`] if the caller may not read it.
+    /// [`UseCaseError::IssuerNotFound`] if the caller may not read it; [`UseCaseError::Contended`] if it was refused.
     pub(super) fn to_sign_with(&self, name: &LookupName) -> Result<Permit<'a>, UseCaseError> {
-        self.permissions
-            .permit(self.caller, Operation::Read, name)
-            .map_err(|_| UseCaseError::IssuerNotFound)
+        let permit = self.permissions.permit(self.caller, Operation::Read, name);
+        let permit = permit.map_err(|_| UseCaseError::IssuerNotFound)?;
+        self.require_uncontended(name)?;
+        Ok(permit)
+    }
+
+    /// Permits the caller to read inputs.
+    ///
+    /// # Errors
+    /// [`UseCaseError::InputNotFound`] if the caller may not read one; [`UseCaseError::Contended`] if one was refused.
+    pub(super) fn to_derive_from(
+        &self,
+        inputs: Vec<NamedInput>,
+    ) -> Result<Vec<PermittedInput<'a>>, UseCaseError> {
+        let mut names = inputs.iter().map(|input| &input.name);
+        let uncontended = names.try_for_each(|name| self.require_uncontended(name));
+        let permitted = PermittedInput::request_with(self.permissions, self.caller, inputs)?;
+        uncontended.map(|()| permitted)
     }
 
     pub(super) fn written(&self, versions: &[StoredVersion]) {

@@ -25,7 +25,7 @@ use crate::{
     Secret, UseCaseError,
     credential::{
         CredentialName, Parameters, RegenerateCredentials, StoredVersion,
-        inputs::{Inputs, PermittedInput, may_read_all, named_inputs},
+        inputs::{Inputs, may_read_all, named_inputs},
         parameters::IS_CA,
         version_store::StoredCertificate,
     },
@@ -263,7 +263,7 @@ impl RegenerateCredentials {
         generator: &dyn Generator,
     ) -> Result<Inputs, UseCaseError> {
         let named = named_inputs(&base.name.lookup(), parameters, generator)?;
-        let permitted = PermittedInput::request_with(permits.permissions, permits.caller, named)?;
+        let permitted = permits.to_derive_from(named)?;
         let active = self.store.active_inputs(&permitted).await?;
         if let Some(actor) = chosen_by.filter(|actor| *actor != permits.caller.actor())
             && !may_read_all(&self.authorization, actor, &active).await?
@@ -407,17 +407,14 @@ impl Failures {
         Ok(())
     }
 
-    /// Adds the credentials whose version is not in `earlier`, and removes them from `bases`. Does nothing if the first failure
-    /// ends the bulk regeneration.
+    /// Adds the credentials whose version is not in `earlier`, and removes them from `bases`.
     pub(super) fn add_changed(
         &mut self,
         bases: &mut Vec<StoredVersion>,
         earlier: &HashSet<Uuid>,
     ) -> Result<(), UseCaseError> {
-        if self.keeps_going {
-            for base in bases.extract_if(.., |base| !earlier.contains(&base.id)) {
-                self.add(base.name, UseCaseError::Contended)?;
-            }
+        for base in bases.extract_if(.., |base| !earlier.contains(&base.id)) {
+            self.add(base.name, UseCaseError::Contended)?;
         }
         Ok(())
     }
