@@ -338,7 +338,7 @@ impl CertificateIssuer for IdleIssuer {
         Err(SigningError("this issuer can't sign"))
     }
 
-    fn signed(&self) -> Option<CertificateFacts> {
+    fn signed(&self) -> Option<(&[u8], &CertificateFacts)> {
         None
     }
 }

@@ -233,7 +233,7 @@ impl Generation {
                     .await?,
             )
         } else if let Some(issuer) = issuer {
-            issuer.signed()
+            issuer.signed().map(|(_, facts)| facts.clone())
         } else {
             declared_certificate(&self.certificates, &value, generator)
                 .await?

@@ -39,7 +39,8 @@ pub trait Certificates: Send + Sync {
     ) -> Result<Option<CertificateFacts>, CertificateError>;
 
     /// Checks a generated certificate. It must be well formed, and the private key must belong to it. `ca` must be the
-    /// issuer's certificate, or the certificate itself if there is no issuer.
+    /// issuer's certificate, or the certificate itself if there is no issuer. If there is one, it must
+    /// have signed the certificate in this call.
     fn check_generated(
         &self,
         fields: CertificateFields<'_>,
@@ -148,8 +149,8 @@ pub trait CertificateIssuer: Send + Sync {
     /// all bodies after the first.
     fn sign_certificate(&self, tbs_certificate: &[u8]) -> Result<Vec<u8>, SigningError>;
 
-    /// Returns the facts of the signed certificate, or `None` before it is signed. An issuer signs at most one certificate.
-    fn signed(&self) -> Option<CertificateFacts>;
+    /// Returns the signed certificate in DER, and its facts, or `None` before it is signed. An issuer signs at most one certificate.
+    fn signed(&self) -> Option<(&[u8], &CertificateFacts)>;
 }
 
 /// The reason why an issuer refused to sign a certificate body.

@@ -39,7 +39,7 @@ pub(super) struct Issuer {
     key: SigningKey,
     rules: IssuanceRules,
     is_used: AtomicBool,
-    signed: OnceLock<CertificateFacts>,
+    signed: OnceLock<(Vec<u8>, CertificateFacts)>,
 }
 
 impl Issuer {
@@ -95,15 +95,17 @@ impl CertificateIssuer for Issuer {
         let facts = facts::parse(&certificate)
             .and_then(|parsed| facts::facts(&parsed))
             .ok_or(SigningError("the certificate can't be read"))?;
-        self.signed.get_or_init(|| CertificateFacts {
+        let facts = CertificateFacts {
             is_self_signed: false,
             ..facts
-        });
+        };
+        self.signed.get_or_init(|| (certificate.clone(), facts));
         Ok(certificate)
     }
 
-    fn signed(&self) -> Option<CertificateFacts> {
-        self.signed.get().cloned()
+    fn signed(&self) -> Option<(&[u8], &CertificateFacts)> {
+        let (certificate, facts) = self.signed.get()?;
+        Some((certificate, facts))
     }
 }
 

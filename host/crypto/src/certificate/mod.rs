@@ -97,6 +97,12 @@ impl Certificates for X509Certificates {
             Ok(false) => return Err(refused(CERTIFICATE, "is not signed by its issuer")),
             Err(reason) => return Err(refused(CERTIFICATE, reason.to_string())),
         }
+        let was_signed = |issuer: &dyn CertificateIssuer| {
+            issuer.signed().is_some_and(|(signed, _)| signed == der)
+        };
+        if !issuer.is_none_or(was_signed) {
+            return Err(refused(CERTIFICATE, "was not signed in this call"));
+        }
         let ca = fields.ca.ok_or(absent(CA))?;
         // Programs trust every certificate in it.
         if first_der(CA, ca)? != signer_der || facts::all_certificates(ca).count() > 1 {

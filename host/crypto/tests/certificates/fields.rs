@@ -1,36 +1,30 @@
 //! Values that guests generate, stored values, and unusual or malformed private keys.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use chrono::Utc;
 use keywright_core::{
     Secret,
-    certificate::{IssuanceRules, SigningUsages},
     ports::{CertificateError, CertificateFields, Certificates},
 };
 use keywright_crypto::X509Certificates;
 use keywright_der::{element, elements, split_element};
 
-use crate::{Identity, KEY_KINDS, Openssl, P256};
+use crate::{
+    Identity, KEY_KINDS, Openssl, P256,
+    issuer::{self, signer},
+};
 
 #[test]
 fn generated_value_must_be_complete_and_signed_by_the_issuer() {
     let openssl = Openssl::new();
     let authority = openssl.authority(P256);
     let other = openssl.authority(P256);
-    let leaf = openssl.leaf_of(&authority);
-    let rules = IssuanceRules {
-        common_name: None,
-        may_be_authority: false,
-        signing_usages: SigningUsages::default(),
-        duration_days_max: 365,
-        now: Utc::now(),
+    let earlier = openssl.leaf_of(&authority);
+    let (issuer, other_issuer) = (signer(&authority, false), signer(&other, false));
+    let body = issuer::leaf(&openssl, issuer.as_ref()).to_der();
+    let leaf = Identity {
+        certificate: issuer::pem(&issuer.sign_certificate(&body).unwrap()),
+        private_key: Secret::new(openssl.read("key.pem")),
     };
-    let signer = |identity: &Identity| {
-        X509Certificates
-            .issuer(&identity.certificate, &identity.private_key, rules.clone())
-            .unwrap()
-    };
-    let (issuer, other_issuer) = (signer(&authority), signer(&other));
     let whole = CertificateFields {
         private_key: Some(&leaf.private_key),
         ..fields(&authority, &leaf)
@@ -90,6 +84,14 @@ fn generated_value_must_be_complete_and_signed_by_the_issuer() {
             whole,
             Some(&other_issuer),
             "certificate is not signed by its issuer",
+        ),
+        (
+            CertificateFields {
+                private_key: Some(&earlier.private_key),
+                ..fields(&authority, &earlier)
+            },
+            Some(&issuer),
+            "certificate was not signed in this call",
         ),
         (whole, None, "certificate is not signed by its issuer"),
     ] {

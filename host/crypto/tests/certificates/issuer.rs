@@ -361,7 +361,7 @@ fn der(pem: &str) -> Vec<u8> {
     STANDARD.decode(lines.collect::<String>()).unwrap()
 }
 
-fn pem(der: &[u8]) -> String {
+pub(crate) fn pem(der: &[u8]) -> String {
     format!(
         "-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n",
         STANDARD.encode(der)
