@@ -381,8 +381,11 @@ impl Parameters {
     }
 
     /// Returns the parameters except parameters with these names.
-    pub(crate) fn without(self, names: &[String]) -> Self {
-        self.retain(|name| !names.iter().any(|without| without == name))
+    pub(crate) fn without(mut self, names: &[String]) -> Self {
+        for name in names {
+            self.0.remove(name);
+        }
+        self
     }
 
     /// Returns whether a value generated with `self` satisfies `requested`.

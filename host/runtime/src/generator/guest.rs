@@ -107,8 +107,9 @@ impl GeneratorGuest {
     }
 
     pub(super) fn read_only(&self, parameters: Parameters) -> Parameters {
-        let names = &self.description.parameters_schema.read_only;
-        parameters.retain(|name| names.iter().any(|read_only| read_only == name))
+        let mut fields = parameters.into_fields();
+        let names = self.description.parameters_schema.read_only.iter();
+        Parameters::new(names.filter_map(|name| fields.remove_entry(name)).collect())
     }
 
     pub(crate) fn canonical(&self, given: &Parameters) -> Result<Parameters, PluginCallError> {

@@ -93,9 +93,10 @@ impl ParametersSchema {
 
     /// Returns the rule that an unknown parameter breaks. Lists the parameters that callers can send.
     fn unknown_rule(&self, known: &BTreeSet<String>) -> String {
+        let read_only: HashSet<&String> = self.read_only.iter().collect();
         let allowed: Vec<&str> = known
             .iter()
-            .filter(|name| !self.read_only.contains(name))
+            .filter(|name| !read_only.contains(name))
             .map(String::as_str)
             .collect();
         if allowed.is_empty() {
