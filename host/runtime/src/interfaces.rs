@@ -24,6 +24,9 @@ use crate::{
 /// The supported versions of Keywright's packages, oldest first. A component is built for one of them, or for a later patch.
 pub(crate) const SUPPORTED: [&str; 2] = ["0.1.0", "0.2.0"];
 
+/// The maximum length of the version that a component was built for. It is stored with each generated version.
+const VERSION_CHARACTERS_MAX: usize = 64;
+
 /// Keywright's packages, which are released together.
 const PACKAGES: [&str; 3] = [
     "keywright:generator/",
@@ -113,6 +116,9 @@ impl<'a> InterfaceName<'a> {
     /// Returns the version among `offered` that it is compatible with, if any.
     pub(crate) fn compatible(&self, offered: &[&'static str]) -> Option<&'static str> {
         let version = self.version?;
+        if version.len() > VERSION_CHARACTERS_MAX {
+            return None;
+        }
         let mut offered = offered.iter();
         offered
             .find(|offered| track(version) == track(offered))
@@ -375,5 +381,17 @@ mod tests {
                 .compatible(&["0.1.0"])
                 .is_none()
         );
+    }
+
+    #[test]
+    fn a_version_of_more_than_64_characters_is_unsupported() {
+        for (length, is_supported) in [(64, true), (65, false)] {
+            let version = format!("{:a<length$}", "0.2.0+");
+            let component = Outline {
+                imports: Vec::new(),
+                exports: vec![versioned(DERIVED_GENERATOR, &version)],
+            };
+            assert_eq!(BuiltFor::of(&component).is_ok(), is_supported);
+        }
     }
 }
