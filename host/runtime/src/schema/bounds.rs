@@ -32,6 +32,8 @@ pub(super) const PATTERN_TEXT_BYTES_MAX: usize = 4 * 1_024;
 /// The maximum work of comparing the items of arrays: the number of `uniqueItems` in a schema, after resolving references, times
 /// the square of the value's parts. Items that contain arrays may have the same hash, so that each is compared with all others.
 pub(super) const UNIQUE_WORK_MAX: u64 = 100_000_000;
+/// The parts that a fractional `multipleOf` counts as. The validator may divide big integers, which takes up to 10 µs.
+const FRACTION_PARTS: u64 = 512;
 /// The least memory that a compiled pattern counts as, in bytes.
 const PATTERN_BYTES_MIN: usize = 1_024;
 
@@ -218,6 +220,10 @@ impl<'s> Counter<'s> {
                 unique: 1,
                 ..Size::ONE
             }),
+            ("multipleOf", Value::Number(divisor)) if divisor.is_f64() => Ok(Size {
+                parts: FRACTION_PARTS,
+                ..Size::ONE
+            }),
             ("const" | "default" | "enum" | "examples", data) => Ok(data_size(data)),
             (
                 "$defs" | "definitions" | "dependencies" | "dependentSchemas" | "patternProperties"
@@ -365,6 +371,10 @@ mod tests {
         };
         // The definitions count again where they are referenced.
         let twice = |bytes: u64| json!({"$defs": {"a": patterns(bytes)}, "$ref": "#/$defs/a"});
+        let fractions = |count: usize| json!({"anyOf": vec![json!({"multipleOf": 0.1}); count]});
+        let many = "has patterns of more than 1048576 bytes";
+        let text = |excess: usize| "a".repeat(PATTERN_TEXT_BYTES_MAX + excess);
+        let long = "has a pattern that is longer than 4096 bytes";
         for (schema, expected) in [
             (letters(title_bytes), ""),
             (letters(title_bytes + 1), "is longer than 65536 bytes"),
@@ -372,25 +382,15 @@ mod tests {
             (nested(SCHEMA_DEPTH_MAX + 1), "is nested more than 64"),
             (options(SCHEMA_PARTS_MAX), ""),
             (options(SCHEMA_PARTS_MAX + 1), "has more than 8192 parts"),
+            (fractions(15), ""),
+            (fractions(16), "has more than 8192 parts"),
             (patterns(SCHEMA_PATTERN_BYTES_MAX), ""),
-            (
-                patterns(SCHEMA_PATTERN_BYTES_MAX + 1_024),
-                "has patterns of more than 1048576 bytes",
-            ),
+            (patterns(SCHEMA_PATTERN_BYTES_MAX + 1_024), many),
             (twice(SCHEMA_PATTERN_BYTES_MAX / 2), ""),
-            (
-                twice(SCHEMA_PATTERN_BYTES_MAX / 2 + 1_024),
-                "has patterns of more than 1048576 bytes",
-            ),
-            (json!({"pattern": "a".repeat(PATTERN_TEXT_BYTES_MAX)}), ""),
-            (
-                json!({"pattern": "a".repeat(PATTERN_TEXT_BYTES_MAX + 1)}),
-                "has a pattern that is longer than 4096 bytes",
-            ),
-            (
-                json!({"patternProperties": {"a".repeat(PATTERN_TEXT_BYTES_MAX + 1): {}}}),
-                "has a pattern that is longer than 4096 bytes",
-            ),
+            (twice(SCHEMA_PATTERN_BYTES_MAX / 2 + 1_024), many),
+            (json!({"pattern": text(0)}), ""),
+            (json!({"pattern": text(1)}), long),
+            (json!({"patternProperties": {text(1): {}}}), long),
             (json!({"pattern": "[a-z]{1,200}"}), ""),
             (
                 json!({"pattern": "(\\w{100}){100}"}),
