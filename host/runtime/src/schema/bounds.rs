@@ -17,6 +17,8 @@ pub(super) const SCHEMA_DEPTH_MAX: usize = 64;
 /// The maximum number of parts of a schema, after resolving references. Each JSON value in it is a part, and counts as often as
 /// a validation may visit it.
 pub(super) const SCHEMA_PARTS_MAX: u64 = 8_192;
+/// The maximum length of a property's name, in bytes. The console repeats the name of a parameter for each value that it lists.
+pub(super) const PROPERTY_BYTES_MAX: usize = 256;
 /// The maximum memory of a compiled pattern, in bytes. The worst-case time of a search is proportional to it, times the length
 /// of the text.
 pub(super) const PATTERN_BYTES_MAX: usize = 256 * 1_024;
@@ -59,6 +61,8 @@ pub enum SchemaError {
     ReferenceNotAPointer,
     #[error("has a property whose name contains control or invisible characters")]
     PropertyNotPrintable,
+    #[error("has a property whose name is longer than {PROPERTY_BYTES_MAX} bytes")]
+    PropertyTooLong,
     #[error("is nested more than {SCHEMA_DEPTH_MAX} levels deep, after resolving references")]
     TooDeep,
     #[error("is longer than {SCHEMA_BYTES_MAX} bytes")]
@@ -372,6 +376,7 @@ mod tests {
         // The definitions count again where they are referenced.
         let twice = |bytes: u64| json!({"$defs": {"a": patterns(bytes)}, "$ref": "#/$defs/a"});
         let fractions = |count: usize| json!({"anyOf": vec![json!({"multipleOf": 0.1}); count]});
+        let named = |length: usize| json!({"properties": {"a".repeat(length): {}}});
         let many = "has patterns of more than 1048576 bytes";
         let text = |excess: usize| "a".repeat(PATTERN_TEXT_BYTES_MAX + excess);
         let long = "has a pattern that is longer than 4096 bytes";
@@ -384,6 +389,11 @@ mod tests {
             (options(SCHEMA_PARTS_MAX + 1), "has more than 8192 parts"),
             (fractions(15), ""),
             (fractions(16), "has more than 8192 parts"),
+            (named(PROPERTY_BYTES_MAX), ""),
+            (
+                named(PROPERTY_BYTES_MAX + 1),
+                "has a property whose name is longer than 256 bytes",
+            ),
             (patterns(SCHEMA_PATTERN_BYTES_MAX), ""),
             (patterns(SCHEMA_PATTERN_BYTES_MAX + 1_024), many),
             (twice(SCHEMA_PATTERN_BYTES_MAX / 2), ""),

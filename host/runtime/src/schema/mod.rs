@@ -20,8 +20,8 @@ use serde_json::Value;
 
 pub use bounds::SchemaError;
 use bounds::{
-    PATTERN_BYTES_MAX, PATTERN_WORK_MAX, SCHEMA_BYTES_MAX, SchemaSize, UNIQUE_WORK_MAX,
-    pattern_options,
+    PATTERN_BYTES_MAX, PATTERN_WORK_MAX, PROPERTY_BYTES_MAX, SCHEMA_BYTES_MAX, SchemaSize,
+    UNIQUE_WORK_MAX, pattern_options,
 };
 pub(crate) use parameters::ParametersSchema;
 pub(crate) use settings::SettingsSchema;
@@ -167,6 +167,9 @@ fn compile(text: &str) -> Result<(Value, Checker), SchemaError> {
         .any(|name| name.contains(is_control_or_invisible))
     {
         return Err(SchemaError::PropertyNotPrintable);
+    }
+    if declared.iter().any(|name| name.len() > PROPERTY_BYTES_MAX) {
+        return Err(SchemaError::PropertyTooLong);
     }
     let checker = Checker {
         validator,
