@@ -9,7 +9,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use keywright_core::ports::RepositoryError;
@@ -49,8 +49,8 @@ struct WriteState {
 #[derive(Clone)]
 enum Backend {
     /// PostgreSQL: each transaction has its own connection. The database isolates them, and flushes concurrent commits
-    /// together. The semaphore has a permit for each connection that may wait for a lock. The others remain available to
-    /// transactions that need no locked row.
+    /// together. The semaphore has a permit for each serializable transaction that may wait longer than 20 ms for a lock. The
+    /// other connections remain available to other writes.
     Connections(PostgresConnections, Arc<Semaphore>),
     /// SQLite: one thread runs all transactions.
     Thread(GroupCommit),
@@ -123,6 +123,7 @@ impl Writer {
             Backend::Thread(thread) => return self.record_outcome(thread.transaction(work).await),
             Backend::ReadOnly => return Err(opened_read_only()),
         };
+        let begun = Instant::now();
         let mut retries = Retries::new(&self.retries, self.wait_max);
         let mut permit = None;
         loop {
@@ -136,7 +137,9 @@ impl Writer {
             };
             match once.await {
                 Err(failure) if permit.is_none() && is_lock_timeout(&failure) => {
-                    let acquired = timeout(self.wait_max, lock_waits.acquire()).await;
+                    self.count_retry();
+                    let left = self.wait_max.saturating_sub(begun.elapsed());
+                    let acquired = timeout(left, lock_waits.acquire()).await;
                     let acquired = acquired.ok().and_then(Result::ok);
                     let timed_out = || repository_failure(sqlx::Error::PoolTimedOut);
                     permit = Some(acquired.ok_or_else(timed_out)?);
