@@ -39,7 +39,8 @@ pub(crate) struct Session {
     csrf_token: String,
     started_at_ms: i64,
     used_at_ms: AtomicI64,
-    /// The address of a page, and the change that it confirms once. Not in the address, where a link could forge it.
+    /// The address of a page, and the change that it confirms once. The address does not contain it, because a link could
+    /// forge it.
     pub(crate) confirmation: Mutex<Option<(String, String)>>,
 }
 

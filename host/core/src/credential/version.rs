@@ -380,7 +380,7 @@ impl Parameters {
         self
     }
 
-    /// Returns the parameters except parameters with these names.
+    /// Returns the parameters except parameters with these names, in any order.
     pub(crate) fn without(mut self, names: &[String]) -> Self {
         for name in names {
             self.0.remove(name);
