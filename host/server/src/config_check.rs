@@ -259,9 +259,9 @@ async fn check_key_records(sections: &Sections, findings: &mut Findings) -> Opti
 /// Checks the sandbox and signature keys, and loads each plugin as the server does. Components in registries are
 /// pulled, unless they are cached. Nothing is written.
 ///
-/// Components are compiled last, and only if there are no errors, because compilation is slow. Components in the plugin
-/// cache are not compiled if the keys of the cache are known. The cache is not used if another unprivileged user could replace its folder:
-/// that user may know the keys.
+/// Components are compiled last, and only if there are no errors, because compilation is slow. Components in the plugin cache are
+/// not compiled if the keys of the cache are known. The cache is not used if another unprivileged user could replace its folder: that
+/// user may know the keys.
 async fn check_plugins(
     sections: Sections,
     key_ring: Option<SharedKeyRing>,
