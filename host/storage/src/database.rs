@@ -30,7 +30,7 @@ pub struct Database {
 }
 
 /// The identifiers of a database that is opened read-only, which refuses every write.
-struct NoIdentifiers;
+pub(crate) struct NoIdentifiers;
 
 impl Identifiers for NoIdentifiers {
     fn fresh(&self) -> Uuid {

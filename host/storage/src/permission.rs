@@ -120,8 +120,7 @@ impl PermissionRepository for Database {
     ) -> Result<Result<Vec<Permission>, Actor>, RepositoryError> {
         let long_list = (grants.len() > SHORT_LIST_MAX).then(|| self.long_lists.of(caller));
         let _slot = match &long_list {
-            // The semaphore is never closed.
-            Some(slots) => slots.acquire().await.ok(),
+            Some(slots) => Some(self.writer.wait_for(slots).await?),
             None => None,
         };
         let grants = self.new_grants(grants);
@@ -383,4 +382,38 @@ pub(crate) mod statements {
 
     pub(crate) const DELETE_OF_ACTOR_ON: &str =
         returning_permission!("delete from permission where actor = $1 and path = $2");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use keywright_core::permission::Operation;
+
+    use super::*;
+    use crate::{DatabaseOptions, SqliteOptions, database::NoIdentifiers};
+
+    #[tokio::test]
+    async fn a_long_list_waits_for_another_one_of_its_actor_for_a_limited_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = DatabaseOptions::Sqlite(SqliteOptions {
+            path: folder.path().join("permissions.sqlite"),
+            may_create: true,
+            readers_max: 1,
+            wait_max: Duration::from_secs(1),
+        });
+        let opening = Database::open(&options, Arc::new(NoIdentifiers));
+        let database = opening.await.unwrap();
+        let actor = Actor::client("a").unwrap();
+        let grant = Grant {
+            path: PermissionPath::parse("/*").unwrap(),
+            actor: actor.clone(),
+            operations: Operations::of([Operation::Read]).unwrap(),
+        };
+        let slots = database.long_lists.of(&actor);
+        let _other = slots.acquire().await.unwrap();
+        let long = vec![grant; SHORT_LIST_MAX + 1];
+        let outcome = database.grant_uncovered(&actor, &long).await;
+        assert!(matches!(outcome, Err(RepositoryError::Unavailable(_))));
+    }
 }

@@ -14,7 +14,7 @@ use keywright_core::{
     credential::{CredentialName, Find, FindNames, LookupName},
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CheckRepository, CredentialRepository,
-        Identifiers, NewVersion, PermissionRepository, ReadVersions, RepositoryError,
+        Deleted, Identifiers, NewVersion, PermissionRepository, ReadVersions, RepositoryError,
         VersionSelection,
     },
 };
@@ -245,7 +245,7 @@ async fn a_name_with_a_null_character_finds_nothing() {
     assert_eq!(found.iter().map(|one| one.id).collect::<Vec<_>>(), [id]);
     let name = CredentialName::from_stored("/a\0".to_owned());
     let deleted = CredentialRepository::delete(&fixture.database, &name).await;
-    assert_eq!(deleted.unwrap(), None);
+    assert_eq!(deleted.unwrap(), Deleted::Nothing);
 }
 
 #[tokio::test]

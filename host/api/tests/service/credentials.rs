@@ -302,6 +302,26 @@ async fn a_permission_revoked_before_another_attempt_no_longer_counts() {
     assert_eq!(service.storage.count().await, 3);
 }
 
+#[tokio::test]
+async fn a_permission_revoked_during_a_long_deletion_no_longer_counts() {
+    let service = Service::new().await;
+    let set = json!({"name": "/long", "type": "value", "value": "a"});
+    for _ in 0..101 {
+        check(&service, "PUT", DATA, set.clone(), 200).await;
+    }
+    let revokes = OtherWriter::Revokes("/long");
+    service.storage.set_other_writer(revokes);
+    check(
+        &service,
+        "DELETE",
+        "/api/v1/data?name=/long",
+        json!(null),
+        404,
+    )
+    .await;
+    assert_eq!(service.storage.count().await, 100);
+}
+
 const STEPS: &str = r#"
     POST /api/v1/certificates/ID/regenerate {"set_as_transitional": true}
     PUT /api/v1/certificates/ID/update_transitional_version {"version": null}

@@ -22,7 +22,7 @@ use keywright_core::{
     permission::{Actor, Grant, Operation, Operations, Permission, PermissionPath},
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CertificateLists, CredentialKey,
-        CredentialRepository, CredentialSearches, EXPIRY_MOMENTS, EncryptionKeyRepository,
+        CredentialRepository, CredentialSearches, Deleted, EXPIRY_MOMENTS, EncryptionKeyRepository,
         ExpiryCounts, KeyDerivation, KeyRecord, NewVersion, NewestSize, PermissionRepository,
         PermittedRead, PermittedVersions, ReadVersions, Receive, RepositoryError, SignedName,
         SignedTypes, VersionChange, VersionChanged, VersionSelection, VersionsSize,
@@ -222,9 +222,13 @@ repository! {
         self.credentials().append_all(additions).await
     }
 
-    async fn delete(&self, name: &CredentialName) -> Result<Option<Uuid>, RepositoryError> {
+    async fn delete(&self, name: &CredentialName) -> Result<Deleted, RepositoryError> {
         let deleted = self.credentials().delete(name).await?;
-        assert!(deleted.is_some(), "an absent credential needs no transaction");
+        assert_ne!(deleted, Deleted::Nothing, "an absent credential needs no transaction");
+        let other_writer = *self.other_writer.lock().unwrap();
+        if matches!(other_writer, OtherWriter::Revokes(deleted) if deleted == name.as_str()) {
+            self.revoke_everything().await;
+        }
         Ok(deleted)
     }
 

@@ -11,7 +11,7 @@ use crate::{
         PluginDigest, StoredVersion, VersionStore, listing::ReadableList,
     },
     permission::Operation,
-    ports::{CredentialKey, VersionKey, VersionSelection},
+    ports::{CredentialKey, Deleted, VersionKey, VersionSelection},
 };
 
 /// Reads, finds and deletes credentials.
@@ -139,8 +139,8 @@ impl ReadCredentials {
         found.finish()
     }
 
-    /// Deletes a credential with all its versions. Permissions on its name remain. After a failure, the newest versions of a
-    /// credential with many versions may remain.
+    /// Deletes a credential with all its versions. Permissions on its name remain. After a failure, or if the
+    /// caller's permission is removed meanwhile, the newest versions of a credential with many versions may remain.
     pub async fn delete(&self, caller: &Caller, name: &LookupName) -> Result<(), UseCaseError> {
         let permitting = self.authorization.permit(caller, Operation::Delete, name);
         let permit = permitting.await?;
@@ -150,9 +150,16 @@ impl ReadCredentials {
         let stored = repository.stored_name(name).await?;
         let stored = stored.filter(|stored| permit.covers(stored));
         let stored = stored.ok_or(UseCaseError::NotFound)?;
-        let deleted = repository.delete(&stored).await?;
-        permit.record_resource(deleted.ok_or(UseCaseError::NotFound)?);
-        Ok(())
+        loop {
+            match repository.delete(&stored).await? {
+                Deleted::Credential(id) => {
+                    permit.record_resource(id);
+                    return Ok(());
+                }
+                Deleted::OldestVersions => self.authorization.confirm(caller, [&permit]).await?,
+                Deleted::Nothing => return Err(UseCaseError::NotFound),
+            }
+        }
     }
 }
 

@@ -34,10 +34,10 @@ pub use plugins::{
 };
 pub use storage::{
     Additions, AllAppended, AppendCondition, Appended, CertificateLists, CredentialKey,
-    CredentialRepository, CredentialSearches, EXPIRY_MOMENTS, ExpiryCounts, NewVersion, NewestSize,
-    PermissionRepository, PermittedRead, PermittedVersions, ReadSigned, ReadVersions, Receive,
-    SignedName, SignedTypes, TransitionalVersion, VersionChange, VersionChanged, VersionKey,
-    VersionSelection, VersionsSize,
+    CredentialRepository, CredentialSearches, Deleted, EXPIRY_MOMENTS, ExpiryCounts, NewVersion,
+    NewestSize, PermissionRepository, PermittedRead, PermittedVersions, ReadSigned, ReadVersions,
+    Receive, SignedName, SignedTypes, TransitionalVersion, VersionChange, VersionChanged,
+    VersionKey, VersionSelection, VersionsSize,
 };
 
 /// The source of the current time.

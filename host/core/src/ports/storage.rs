@@ -127,10 +127,9 @@ pub trait CredentialRepository: CredentialSearches + CertificateLists {
         additions: Additions,
     ) -> Result<VersionChanged, RepositoryError>;
 
-    /// Deletes a credential with all its versions. Returns its id, or `None` if it did not exist in this casing. One transaction
-    /// deletes at most [`BATCH_VERSIONS_MAX`](crate::retention::BATCH_VERSIONS_MAX) versions, the oldest first. So after a failure,
-    /// the newest versions may remain.
-    async fn delete(&self, name: &CredentialName) -> Result<Option<Uuid>, RepositoryError>;
+    /// Deletes a credential in this casing if it has at most [`BATCH_VERSIONS_MAX`](crate::retention::BATCH_VERSIONS_MAX)
+    /// versions. Otherwise, deletes at most that many versions, the oldest first.
+    async fn delete(&self, name: &CredentialName) -> Result<Deleted, RepositoryError>;
 
     /// Checks the health of the database without writing.
     ///
@@ -362,6 +361,17 @@ pub enum TransitionalVersion {
     Latest,
     /// No version.
     None,
+}
+
+/// The result of deleting a credential.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deleted {
+    /// The credential with this id was deleted.
+    Credential(Uuid),
+    /// The credential may have more versions.
+    OldestVersions,
+    /// There is no such credential.
+    Nothing,
 }
 
 /// The result of changing a version. Except for [`VersionChanged::Written`], nothing was changed.

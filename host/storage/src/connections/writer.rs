@@ -13,7 +13,10 @@ use std::{
 };
 
 use keywright_core::ports::RepositoryError;
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::{
+    sync::{Semaphore, SemaphorePermit},
+    time::timeout,
+};
 use uuid::Uuid;
 
 use super::{
@@ -139,15 +142,20 @@ impl Writer {
                 Err(failure) if permit.is_none() && is_lock_timeout(&failure) => {
                     self.count_retry();
                     let left = self.wait_max.saturating_sub(begun.elapsed());
-                    let acquired = timeout(left, lock_waits.acquire()).await;
-                    let acquired = acquired.ok().and_then(Result::ok);
-                    let timed_out = || repository_failure(sqlx::Error::PoolTimedOut);
-                    permit = Some(acquired.ok_or_else(timed_out)?);
+                    permit = Some(permit_within(lock_waits, left).await?);
                 }
                 Err(failure) if retries.should_retry(&failure).await => {}
                 outcome => return self.record_outcome(outcome.map(Ended::into_outcome)),
             }
         }
+    }
+
+    /// Waits for a slot, for at most as long as a transaction waits for a connection.
+    pub(crate) async fn wait_for<'s>(
+        &self,
+        slots: &'s Semaphore,
+    ) -> Result<SemaphorePermit<'s>, RepositoryError> {
+        permit_within(slots, self.wait_max).await
     }
 
     /// Runs a transaction of one statement and returns its rows.
@@ -260,6 +268,15 @@ impl Writer {
             Backend::ReadOnly => {}
         }
     }
+}
+
+async fn permit_within(
+    permits: &Semaphore,
+    wait_max: Duration,
+) -> Result<SemaphorePermit<'_>, RepositoryError> {
+    let acquired = timeout(wait_max, permits.acquire()).await;
+    let acquired = acquired.ok().and_then(Result::ok);
+    acquired.ok_or_else(|| repository_failure(sqlx::Error::PoolTimedOut))
 }
 
 async fn run_alone(

@@ -392,18 +392,11 @@ mod tests {
     use chrono::DateTime;
     use keywright_core::{
         credential::{InputVersion, VersionAttributes},
-        ports::{Envelope, Identifiers, NewVersion, ReadVersions, VersionSelection},
+        ports::{Envelope, NewVersion, ReadVersions, VersionSelection},
     };
 
     use super::*;
-
-    struct NoIdentifiers;
-
-    impl Identifiers for NoIdentifiers {
-        fn fresh(&self) -> Uuid {
-            Uuid::nil()
-        }
-    }
+    use crate::database::NoIdentifiers;
 
     fn addition(name: &str, ciphertext_bytes: usize) -> Addition {
         Addition {

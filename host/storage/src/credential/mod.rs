@@ -16,9 +16,9 @@ use keywright_core::{
     permission::{Actor, Operation, Operations, Permission, PermissionPath},
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
-        NewVersion, NewestSize, PermittedRead, PermittedVersions, ReadVersions, RepositoryError,
-        SignedName, SignedTypes, VersionChange, VersionChanged, VersionKey, VersionSelection,
-        VersionsSize,
+        Deleted, NewVersion, NewestSize, PermittedRead, PermittedVersions, ReadVersions,
+        RepositoryError, SignedName, SignedTypes, VersionChange, VersionChanged, VersionKey,
+        VersionSelection, VersionsSize,
     },
     retention::BATCH_VERSIONS_MAX,
 };
@@ -302,25 +302,24 @@ impl CredentialRepository for Database {
             .await
     }
 
-    async fn delete(&self, name: &CredentialName) -> Result<Option<Uuid>, RepositoryError> {
+    async fn delete(&self, name: &CredentialName) -> Result<Deleted, RepositoryError> {
         let run = |sql| {
             let query = statement(sql).bind(name.folded()).bind(name.as_str());
             let query = query.bind(i64::from(BATCH_VERSIONS_MAX));
             self.writer.serializable(query)
         };
-        loop {
-            let deleted = run(statements::DELETE_CREDENTIAL).await?;
-            if let Some(row) = deleted.first() {
-                return column!(row, "credential", "id").map(Some);
-            }
-            // The credential has too many versions for one transaction, or had them until another request deleted some; or it does
-            // not exist.
-            if run(statements::DELETE_OLDEST_VERSIONS).await?.is_empty()
-                && self.stored_name(&name.lookup()).await?.as_ref() != Some(name)
-            {
-                return Ok(None);
-            }
+        if let Some(row) = run(statements::DELETE_CREDENTIAL).await?.first() {
+            return column!(row, "credential", "id").map(Deleted::Credential);
         }
+        // The credential has too many versions for one transaction, or had them until another request deleted some; or it does
+        // not exist.
+        let is_absent = run(statements::DELETE_OLDEST_VERSIONS).await?.is_empty()
+            && self.stored_name(&name.lookup()).await?.as_ref() != Some(name);
+        Ok(if is_absent {
+            Deleted::Nothing
+        } else {
+            Deleted::OldestVersions
+        })
     }
 
     async fn ping(&self) -> Result<(), RepositoryError> {

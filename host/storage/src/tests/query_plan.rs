@@ -3,16 +3,16 @@
 
 use std::sync::Arc;
 
-use keywright_core::ports::{Identifiers, SignedTypes};
+use keywright_core::ports::SignedTypes;
 use keywright_test_postgres::PostgresServer;
 use tempfile::TempDir;
-use uuid::Uuid;
 
 use crate::{
     Database, DatabaseOptions, PostgresOptions, SqliteOptions,
     check::statements as check,
     connections::{self, Connections, Engine, SqliteConnection},
     credential::{append, append_batches, find::statements as find, statements as credential},
+    database::NoIdentifiers,
     encryption_key::statements as encryption_key,
     lease::statements as lease,
     permission::statements as permission,
@@ -34,14 +34,6 @@ const INDEX_OF_LISTING: &str = "USING COVERING INDEX credential_listing";
 
 /// PostgreSQL: the step that reads a sample of the names by id.
 const SAMPLE_OF_NAMES: &str = "credential_id_key on credential sampled";
-
-struct NoIdentifiers;
-
-impl Identifiers for NoIdentifiers {
-    fn fresh(&self) -> Uuid {
-        Uuid::nil()
-    }
-}
 
 #[tokio::test]
 async fn sqlite_prepares_point_reads_once() {

@@ -4,7 +4,7 @@ use crate::support::{Fixture, at, facts, reader, version, zeros};
 use keywright_core::{
     credential::{CredentialName, IssuerVersion, LookupName, PluginIdentity, VersionAttributes},
     ports::{
-        AppendCondition, Appended, CredentialKey, CredentialRepository, NewVersion,
+        AppendCondition, Appended, CredentialKey, CredentialRepository, Deleted, NewVersion,
         RepositoryError, VersionSelection, VersionsSize,
     },
 };
@@ -100,8 +100,8 @@ async fn a_version_for_a_recreated_credential_is_not_added() {
         let name = CredentialName::from_stored(name.to_owned());
         fixture.database.delete(&name).await.unwrap()
     };
-    assert_eq!(delete("/C").await, None, "another casing");
-    assert_eq!(delete("/c").await, Some(credential_id));
+    assert_eq!(delete("/C").await, Deleted::Nothing, "another casing");
+    assert_eq!(delete("/c").await, Deleted::Credential(credential_id));
     assert!(matches!(append(3).await, Ok(Appended::Changed)));
     assert!(fixture.all("/c").await.is_empty());
     fixture.append("/c", "certificate", 4).await;
@@ -110,27 +110,22 @@ async fn a_version_for_a_recreated_credential_is_not_added() {
 }
 
 #[tokio::test]
-async fn each_transaction_of_a_deletion_deletes_at_most_100_versions() {
+async fn each_call_deletes_at_most_100_versions_and_the_oldest_first() {
     let fixture = Fixture::new().await;
     for milliseconds in 0..250 {
         fixture.append("/a", "value", milliseconds).await;
     }
-    let table = "create table pin (sequence bigint references credential_version (sequence))";
-    fixture.change(table).await;
     let name = CredentialName::parse("/a").unwrap();
-    // The last case also shows that 100 versions are deleted together or not at all.
-    for (pinned, left) in [(100, 150), (0, 100), (0, 100)] {
-        let pin = format!(
-            "delete from pin; insert into pin select sequence from credential_version
-             order by sequence desc limit 1 offset {pinned}"
-        );
-        fixture.change(&pin).await;
-        assert!(fixture.database.delete(&name).await.is_err());
-        assert_eq!(fixture.all("/a").await.len(), left);
+    for left in [150, 100] {
+        let mut newest = fixture.all("/a").await;
+        newest.truncate(left);
+        let deleted = fixture.database.delete(&name).await.unwrap();
+        assert_eq!(deleted, Deleted::OldestVersions);
+        assert_eq!(fixture.all("/a").await, newest);
     }
     fixture.assert_columns_match_versions().await;
-    fixture.change("delete from pin").await;
-    assert!(fixture.database.delete(&name).await.unwrap().is_some());
+    let deleted = fixture.database.delete(&name).await.unwrap();
+    assert!(matches!(deleted, Deleted::Credential(_)));
     assert!(fixture.all("/a").await.is_empty());
 }
 

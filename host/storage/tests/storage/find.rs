@@ -133,7 +133,7 @@ async fn a_deleted_version_leaves_no_rows() {
     assert_eq!(fixture.count(COUNT).await, 4);
     let delete = async |name: &str| {
         let name = CredentialName::from_stored(name.to_owned());
-        fixture.database.delete(&name).await.unwrap().unwrap()
+        fixture.database.delete(&name).await.unwrap();
     };
     // Deleting an input keeps the rows of the versions that were derived from it.
     delete("/in").await;
