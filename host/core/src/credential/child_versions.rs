@@ -341,7 +341,8 @@ impl ChildVersions {
     }
 }
 
-/// Returns whether a child with this latest version gets another version in a step of its CA's rotation.
+/// Returns whether a child with this latest version gets another version in a step of its CA's rotation. A child in rotation
+/// gets none: the new version would be active, and end the overlap of the child's own versions.
 fn gets_version(newest: &StoredVersion, authority: &CredentialName) -> bool {
     let signer = newest.attributes.signed_by.as_ref();
     !newest.attributes.is_transitional
