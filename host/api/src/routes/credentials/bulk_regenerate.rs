@@ -31,7 +31,7 @@ pub(crate) fn route() -> Route {
             With `generated_by`, regenerates the credentials that the caller may read and whose latest version the plugin generated.\n\n\
             With `derived_from`, regenerates the credentials that the caller may read and whose latest version was derived from a version of this input that is not active. Repeat the request for credentials that were in turn derived from these.\n\n\
             With `path`, regenerates only credentials strictly below this path. With `signed_by`, CAs outside of the path are not regenerated. The credentials that such a CA signed are regenerated if the caller may read the CA.\n\n\
-            Derived credentials are regenerated only if the actor that chose their parameters may still read their inputs. Versions that an older release stored have no record of this actor and are regenerated without this check.\n\n\
+            Derived credentials are regenerated only if the actor that chose their parameters may still read their inputs.\n\n\
             Every caller who may read a regenerated credential can read its new value. With `signed_by` and `derived_from`, any caller who may read the CA or the input can add credentials to the selection. Use `dry_run` to list the credentials first, and `path` to exclude credentials.\n\n\
             The server checks all of these credentials before it generates the first value. Either all are regenerated, or none, unless `keep_going` is true.\n\n\
             With `dry_run`, the request ends after these checks. If a check fails, the response is the error that a real run would return. A dry run does not predict errors that occur while values are generated, encrypted or written.\n\n\
