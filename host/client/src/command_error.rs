@@ -149,8 +149,8 @@ Exit statuses:
   130  interrupted by SIGINT, SIGTERM or SIGHUP; requests in progress may have taken effect
 
 Retries:
-  The client retries a request a few times while it can't connect to the server or the server responds with 503,
-  except in read-only mode. A write may have taken effect despite a 503; the retry then adds another version.
+  The client retries a request up to four times while it can't connect to the server or the server responds with
+  503, except in read-only mode. A write may have taken effect despite a 503; the retry then adds another version.
   KEYWRIGHT_CLIENT_RETRIES=0 disables retries.";
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ pub struct Find {
     #[arg(long, value_name = "DAYS", value_parser = input::number::<u32>)]
     expires_within_days: Option<u32>,
     /// Find only certificates, and check the whole chain: a certificate is unusable once any CA above it has expired.
+    /// Requires `--expires-within-days`.
     #[arg(long, requires = "expires_within_days")]
     effective: bool,
     /// SHA-256 of the plugin component that generated the value, as shown by `types` and `sha256sum`.

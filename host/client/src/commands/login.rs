@@ -56,7 +56,7 @@ struct UserOptions {
     /// Log in as a user with a browser on any device, where you enter a code.
     #[arg(long)]
     device: bool,
-    /// Log in as a user with the browser on this machine. The environment variable `BROWSER` names the browser.
+    /// Log in as a user with the browser on this machine. Starts a program in `BROWSER`, otherwise `xdg-open`.
     #[arg(long)]
     browser: bool,
     /// Log in with a refresh token.

@@ -21,8 +21,9 @@ use crate::{
 /// Set a credential to a given value
 ///
 /// By default, the value is read from a prompt on a terminal and from standard input otherwise, so that it appears neither in the
-/// shell's history nor in the process list. One trailing newline is removed. Values of types other than `value` and `password` are
-/// JSON objects; options set their fields one by one.
+/// shell's history nor in the process list. One trailing newline is removed. Values of the types `value` and `password` are strings.
+/// Values of CredHub's other types are JSON objects; options set their fields one by one. For types that plugins add, a JSON object
+/// is read as an object, and other text as a string.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub struct Set {
