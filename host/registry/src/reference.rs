@@ -58,7 +58,7 @@ pub enum ReferenceError {
     #[error("invalid host: the port must be from 1 to 65535")]
     Port,
     #[error(
-        "invalid repository in oci://HOST/REPOSITORY: must be 1 to {REPOSITORY_BYTES_MAX} characters, namely words of a-z and 0-9 \
+        "invalid repository in oci://HOST/REPOSITORY: must be 1 to {REPOSITORY_BYTES_MAX} characters: words of a-z and 0-9 \
          separated by `/`, `.`, `_`, `__` or hyphens"
     )]
     Repository,

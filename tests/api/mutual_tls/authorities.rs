@@ -256,9 +256,9 @@ async fn unusable_files_leave_the_previous_cas_in_effect() {
         (Some(""), "contains no certificate"),
         (
             Some("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"),
-            "using the client authorities",
+            "using the client CAs",
         ),
-        (None, "reading the client authorities"),
+        (None, "reading the client CAs"),
     ] {
         match content {
             Some(content) => fs::write(&file, content).unwrap(),

@@ -47,7 +47,7 @@ pub(crate) struct EncryptionConfig {
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RotationConfig {
-    /// Whether this server rotates keys. `keywright keys rotate` does so in any case.
+    /// Whether this server rotates keys. `keywright keys rotate` ignores this setting.
     pub(crate) enabled: bool,
     /// Number of versions to re-encrypt in one transaction; fewer if they exceed 16 MiB together. Other writers wait
     /// until the transaction is complete.

@@ -2,7 +2,7 @@
 //!
 //! Relative paths are relative to the file's folder. `KEYWRIGHT_SECTION__NAME` in the environment overrides a setting;
 //! `KEYWRIGHT_CLIENT_…` and `KEYWRIGHT_TOKEN` configure the command line as a client, and are ignored here.
-//! The configuration contains no secrets: it names the file or the variable that contains a secret.
+//! Except in the `settings` of plugins, the configuration contains no secrets: it names the file or the variable that contains a secret.
 
 mod audit;
 mod authentication;

@@ -63,7 +63,10 @@ fn add_section<'a>(
             Content::ListOfSections(each) => {
                 add_heading(text, &format!("[[{name}]]"), schema);
                 let variable = variable(&name);
-                let _ = writeln!(text, "\nThe whole list in the environment: `{variable}`");
+                let _ = writeln!(
+                    text,
+                    "\nEnvironment variable for the whole list: `{variable}`"
+                );
                 add_section(text, each, &format!("{name}[]"), earlier);
             }
         }
@@ -173,9 +176,9 @@ reference of the installed version.
   `certificate` in the section `server.tls`. Its value is a TOML value, but strings need no quotes.
 - `NAME` in a section and in its variables represents a name of your choice. Shells and systemd do not support variables whose names
   contain hyphens: configure such names in the file.
-- The file contains no secrets: settings name the file or environment variable that contains a secret.
+- Except in the `settings` of plugins, the file contains no secrets: settings name the file or environment variable that contains a secret.
 - Unknown settings are rejected, and so are environment variables that start with `KEYWRIGHT_` and match no setting.
-  `KEYWRIGHT_LOG` overrides `log.filter`.
+  `KEYWRIGHT_LOG` overrides `log.filter`. The server ignores `KEYWRIGHT_CLIENT_…` and `KEYWRIGHT_TOKEN`, which configure the client.
 ";
 
 #[cfg(test)]

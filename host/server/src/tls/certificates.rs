@@ -130,7 +130,7 @@ pub(crate) fn read_client_authorities(
     path: &Path,
     now: DateTime<Utc>,
 ) -> Result<Vec<ClientAuthority>, StartupError> {
-    let certificates = read_certificates("the client authorities", path)?;
+    let certificates = read_certificates("the client CAs", path)?;
     let numbered = (1..).zip(&certificates);
     numbered
         .map(|(number, certificate)| client_authority(path, number, certificate, now))
@@ -144,7 +144,7 @@ fn client_authority(
     now: DateTime<Utc>,
 ) -> Result<ClientAuthority, StartupError> {
     let refused = |cause: &str| {
-        let doing = "using the client authorities";
+        let doing = "using the client CAs";
         StartupError::file(doing, path, format!("certificate {number} {cause}"))
     };
     let facts = client_authority_facts(certificate).ok_or_else(|| refused("can't be read"))?;
