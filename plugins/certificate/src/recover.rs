@@ -99,7 +99,11 @@ fn parameters_of(
             .get_extension::<BasicConstraints>()
             .map_err(unreadable)?
             .is_some_and(|(_, basic)| basic.ca),
-        self_sign: signs_itself(certificate, body, key).map_err(unreadable)?,
+        self_sign: key.has_signed(
+            certificate.signature_algorithm(),
+            body,
+            certificate.signature().as_bytes().unwrap_or(&[]),
+        ),
         kept: Kept::default(),
     };
     let is_complete = has_length && has_whole_subject && has_all_names && has_all_usages;
@@ -116,17 +120,6 @@ fn duration_days(tbs: &TbsCertificateInner<Raw>) -> u32 {
     u32::try_from(duration.as_secs() / SECONDS_A_DAY)
         .unwrap_or(u32::MAX)
         .max(1)
-}
-
-/// Returns whether issuer and subject are equal, byte for byte, and the signature is by the certificate's own key.
-fn signs_itself(
-    certificate: &CertificateInner<Raw>,
-    body: &[u8],
-    key: &PublicKey,
-) -> der::Result<bool> {
-    let (issuer, subject) = tbs::names(body)?;
-    let signature = certificate.signature().as_bytes().unwrap_or(&[]);
-    Ok(issuer == subject && key.has_signed(certificate.signature_algorithm(), body, signature))
 }
 
 const CERTIFICATE: &str = "certificate";

@@ -10,7 +10,7 @@ use x509_parser::certificate::X509Certificate;
 
 use crate::{
     certificates::Certificate,
-    external_certificates::{Signing, authority, authority_with},
+    external_certificates::{Signing, authority, authority_encoded_differently, authority_with},
     keys::{certificate_days, with_certificate},
 };
 
@@ -63,7 +63,8 @@ fn kept_parts(certificate: &X509Certificate<'_>) -> KeptParts {
 async fn a_self_signed_certificate_keeps_its_contents() {
     let server = Server::reused().await;
     let expressible = [KEPT, EXPRESSIBLE, FOREIGN, REORDERED];
-    let others = [ED25519, LIMITED, ECDSA_SHA512, ENCIPHERING];
+    let root = authority_encoded_differently("root").certificate;
+    let others = [ED25519, LIMITED, ECDSA_SHA512, ENCIPHERING, &root];
     for original in expressible.into_iter().chain(others) {
         server
             .stored("/a", "certificate", json!({"certificate": original}))
