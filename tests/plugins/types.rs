@@ -100,7 +100,11 @@ async fn set_key_pair_is_regenerated_and_text_is_not() {
     let types = types.map(|(credential_type, parameters, _)| (credential_type, parameters));
     for (credential_type, parameters) in keys.chain(types) {
         let generated = generated(&server, "/generated", credential_type, &parameters).await;
-        let set = server.set("/set", credential_type, generated["value"].clone());
+        let mut value = generated["value"].clone();
+        if let Some(key) = value.get_mut("public_key") {
+            *key = json!(format!("{}\n", key.as_str().unwrap()));
+        }
+        let set = server.set("/set", credential_type, value);
         set.await.expect(200);
         let response = server.regenerate("/set").await;
         if is_regeneratable(&generated) {

@@ -1,8 +1,7 @@
 //! The format of stored certificates: PEM with lines of 64 characters that end with a line feed.
 
-use base64ct::{Base64, Encoding};
 use der::pem::LineEnding;
-use keywright_plugin_support::Failure;
+use keywright_plugin_support::{Failure, first_block};
 
 /// Encodes a certificate as PEM.
 pub fn encode(certificate: &[u8]) -> Result<String, Failure> {
@@ -10,18 +9,9 @@ pub fn encode(certificate: &[u8]) -> Result<String, Failure> {
         .map_err(|error| Failure::Other(format!("could not encode the certificate: {error}")))
 }
 
-/// Decodes the first certificate in a text. Accepts other text around it and lines of any length, because values that callers set
-/// are stored unchanged.
+/// Decodes the first certificate in a text.
 pub fn first_certificate(text: &str) -> Option<Vec<u8>> {
-    let (begin, label) = LABELS
-        .iter()
-        .filter_map(|label| Some((text.find(&format!("-----BEGIN {label}-----"))?, label)))
-        .min()?;
-    let (_, rest) = text.get(begin..)?.split_once(label)?;
-    let rest = rest.strip_prefix("-----")?;
-    let (body, _) = rest.split_once(&format!("-----END {label}-----"))?;
-    let body: String = body.split_ascii_whitespace().collect();
-    Base64::decode_vec(&body).ok()
+    first_block(text, &LABELS)
 }
 
 const LABEL: &str = "CERTIFICATE";

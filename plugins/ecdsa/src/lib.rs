@@ -1,7 +1,8 @@
 //! Generates ECDSA key pairs on the curves P-256, P-384 and P-521 (FIPS 186-5), in SSH format or as PKCS#8.
 
 use keywright_plugin_support::{
-    Failure, Fields, Generator, KeyFormat, KeyPair, Recovered, Violation, ssh_comment,
+    Failure, Fields, Generator, KeyFormat, KeyPair, PUBLIC_KEY, Recovered, Violation, first_block,
+    ssh_comment,
 };
 use p256::{elliptic_curve::Generate, pkcs8::DecodePublicKey};
 use rand_core::CryptoRng;
@@ -155,13 +156,14 @@ fn parameters_of(public_key: &str) -> Option<Parameters> {
 }
 
 fn curve_of_pem(public_key: &str) -> Option<Curve> {
-    if p256::PublicKey::from_public_key_pem(public_key).is_ok() {
+    let der = first_block(public_key, &[PUBLIC_KEY])?;
+    if p256::PublicKey::from_public_key_der(&der).is_ok() {
         return Some(Curve::P256);
     }
-    if p384::PublicKey::from_public_key_pem(public_key).is_ok() {
+    if p384::PublicKey::from_public_key_der(&der).is_ok() {
         return Some(Curve::P384);
     }
-    let is_on_p521 = p521::PublicKey::from_public_key_pem(public_key).is_ok();
+    let is_on_p521 = p521::PublicKey::from_public_key_der(&der).is_ok();
     is_on_p521.then_some(Curve::P521)
 }
 

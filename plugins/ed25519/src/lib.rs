@@ -5,7 +5,8 @@ use ed25519_dalek::{
     pkcs8::{DecodePublicKey, KeypairBytes},
 };
 use keywright_plugin_support::{
-    Failure, Fields, Generator, KeyFormat, KeyPair, Recovered, Violation, ssh_comment,
+    Failure, Fields, Generator, KeyFormat, KeyPair, PUBLIC_KEY, Recovered, Violation, first_block,
+    ssh_comment,
 };
 use rand_core::CryptoRng;
 use serde::{Deserialize, Serialize};
@@ -82,7 +83,8 @@ pub fn recover(parameters: Option<String>, value: &str) -> Result<Recovered, Fai
 }
 
 fn parameters_of(public_key: &str) -> Option<Parameters> {
-    if VerifyingKey::from_public_key_pem(public_key).is_ok() {
+    let der = first_block(public_key, &[PUBLIC_KEY]);
+    if der.is_some_and(|der| VerifyingKey::from_public_key_der(&der).is_ok()) {
         return Some(Parameters {
             format: KeyFormat::Pkcs8,
             ssh_comment: String::new(),

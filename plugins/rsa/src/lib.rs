@@ -3,7 +3,9 @@
 //! Build it with `-C target-feature=+wide-arithmetic,+simd128`: without these features, big-number arithmetic is about nine
 //! times slower.
 
-use keywright_plugin_support::{Failure, Fields, Generator, KeyLength, Recovered, Violation};
+use keywright_plugin_support::{
+    Failure, Fields, Generator, KeyLength, PUBLIC_KEY, Recovered, Violation, first_block,
+};
 use rand_core::CryptoRng;
 use rsa::{
     RsaPrivateKey, RsaPublicKey,
@@ -97,9 +99,10 @@ pub fn recover(parameters: Option<String>, value: &str) -> Result<Recovered, Fai
 }
 
 fn parameters_of(public_key: &str) -> Option<(Parameters, bool)> {
-    let key = RsaPublicKey::from_public_key_pem(public_key)
+    let der = first_block(public_key, &[PUBLIC_KEY, "RSA PUBLIC KEY"])?;
+    let key = RsaPublicKey::from_public_key_der(&der)
         .ok()
-        .or_else(|| RsaPublicKey::from_pkcs1_pem(public_key).ok())?;
+        .or_else(|| RsaPublicKey::from_pkcs1_der(&der).ok())?;
     let bits = key.n().bits();
     let key_length = KeyLength::covering_or_longest(bits);
     Some((Parameters { key_length }, u32::from(key_length) == bits))

@@ -1,5 +1,5 @@
 //! Shared code of the shipped plugins: a strict reader for JSON objects, the errors of a plugin, a random number generator on the
-//! host's randomness, the rules for passwords and RSA key lengths, the hash of passwords, and the formats of key pairs.
+//! host's randomness, the rules for passwords and RSA key lengths, the hash of passwords, the formats of key pairs, and a decoder of PEM.
 //!
 //! Functions and types are pure, so they are tested natively. [`generator_component!`] exports a [`Generator`] through WIT,
 //! [`derived_generator_component!`] a function that derives values from other credentials.
@@ -13,6 +13,7 @@ mod key_length;
 mod key_pair;
 mod password;
 mod password_hash;
+mod pem;
 mod random;
 mod recovered;
 
@@ -24,6 +25,7 @@ pub use key_length::KeyLength;
 pub use key_pair::{KeyFormat, KeyPair, ssh_comment, ssh_fingerprint, take_ssh_comment};
 pub use password::PasswordRules;
 pub use password_hash::{PASSWORD_BYTES_MAX, password_hash};
+pub use pem::{PUBLIC_KEY, first_block};
 pub use random::HostRandom;
 pub use recovered::Recovered;
 

@@ -239,7 +239,8 @@ async fn a_set_key_is_kept_if_it_matches_the_parameters() {
     ] {
         let made = server.generated("/made", credential_type, parameters.clone());
         let value = made.await["value"].clone();
-        for value in [value.clone(), json!({"public_key": value["public_key"]})] {
+        let blank_line = format!("{}\n", value["public_key"].as_str().unwrap());
+        for value in [value, json!({"public_key": blank_line})] {
             let set = server.stored("/a", credential_type, value).await;
             assert_outcome(Kept, &server, &set, credential_type, &parameters).await;
             assert_outcome(Written, &server, &set, credential_type, &other).await;

@@ -146,12 +146,12 @@ async fn generated_and_set_keys_keep_their_length() {
     }
 }
 
-/// Converts a public RSA key from SPKI to PKCS #1, with line breaks of Windows.
+/// Converts a public RSA key from SPKI to PKCS #1, in lines of 76 characters with line breaks of Windows.
 fn as_pkcs1(public_key: &str) -> String {
     /// The DER before the PKCS #1 structure.
     const SPKI_HEADER_BYTES: usize = 24;
     let pkcs1 = BASE64_STANDARD.encode(&der(public_key)[SPKI_HEADER_BYTES..]);
-    let lines: Vec<_> = pkcs1.as_bytes().chunks(64).map(<[u8]>::to_vec).collect();
+    let lines: Vec<_> = pkcs1.as_bytes().chunks(76).map(<[u8]>::to_vec).collect();
     let body = String::from_utf8(lines.join(&b"\r\n"[..])).unwrap();
     format!("-----BEGIN RSA PUBLIC KEY-----\r\n{body}\r\n-----END RSA PUBLIC KEY-----\r\n")
 }
