@@ -232,8 +232,8 @@ async fn a_text_over_64_kib_is_413() {
 #[tokio::test]
 async fn an_object_over_64_kib_is_413() {
     let server = Server::reused().await;
-    let frame_bytes = json!({"a": ""}).to_string().len();
-    let object = |bytes: usize| json!({"a": "x".repeat(bytes - frame_bytes)});
+    let frame_bytes = json!({"username": ""}).to_string().len();
+    let object = |bytes: usize| json!({"username": "x".repeat(bytes - frame_bytes)});
     server.stored("/a", "json", object(VALUE_BYTES_MAX)).await;
     let response = server.set("/a", "json", object(VALUE_BYTES_MAX + 1)).await;
     response.expect(413).error();

@@ -71,7 +71,5 @@ pub use version::{
     Metadata, MetadataError, Parameters, PluginDigest, PluginIdentity, StoredVersion,
     VersionAttributes,
 };
-pub use version_store::{
-    LONG_FIELD_CHARACTERS_MAX, TransitionalParent, VALUE_BYTES_MAX, VersionStore,
-};
 pub(crate) use version_store::{Pace, StoredCertificate};
+pub use version_store::{TransitionalParent, VALUE_BYTES_MAX, VersionStore};

@@ -2,7 +2,7 @@
 
 use std::{future::poll_fn, mem, sync::Arc, task::Poll};
 
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::to_raw_value;
 use zeroize::Zeroizing;
 
 use crate::{
@@ -78,6 +78,7 @@ impl VersionStore {
         }
         let content = &draft.content;
         check_size(&content.value)?;
+        check_long_field(&draft.credential_type, &content.value)?;
         let plaintext = content.to_plaintext(&draft.name, &draft.credential_type)?;
         let id = self.identifiers.fresh();
         let record = SealContext {
@@ -414,38 +415,41 @@ impl StoredCertificate {
 /// The maximum size of a value, in bytes: of the text if the value is a string, otherwise of its JSON.
 pub const VALUE_BYTES_MAX: usize = 65_536;
 
-/// The maximum length of `public_key` and `username` in a value, in characters.
-pub const LONG_FIELD_CHARACTERS_MAX: usize = 7_000;
+/// The maximum length of a public key of type rsa or ssh, and of a username of type user, in characters.
+const LONG_FIELD_CHARACTERS_MAX: usize = 7_000;
 
-const LONG_FIELDS: [&str; 2] = ["public_key", "username"];
-
-/// Checks the size of a value and of its fields.
+/// Checks the size of a value.
 ///
 /// # Errors
-/// [`UseCaseError::ValueTooLarge`], with the name of the part that is too large.
+/// [`UseCaseError::ValueTooLarge`]
 pub(crate) fn check_size(value: &Secret) -> Result<(), UseCaseError> {
     let json = value.expose();
-    // A string is not longer than its JSON, and a field not longer than the value.
-    if json.len() <= LONG_FIELD_CHARACTERS_MAX {
+    // A string is not longer than its JSON.
+    if json.len() <= VALUE_BYTES_MAX {
         return Ok(());
     }
     let string = keywright_json::text(json).map(Zeroizing::new).ok();
-    check_bytes(string.as_ref().map_or(json.len(), |string| string.len()))?;
-    let too_long = |(name, field): (String, &RawValue)| {
-        let what = LONG_FIELDS.into_iter().find(|long| *long == name)?;
-        let text = Zeroizing::new(keywright_json::text(field.get()).ok()?);
-        (text.chars().count() > LONG_FIELD_CHARACTERS_MAX).then_some(what)
+    check_bytes(string.as_ref().map_or(json.len(), |string| string.len()))
+}
+
+/// Checks the length of the field of a value that has its own limit. Other types have no such field.
+fn check_long_field(credential_type: &CredentialType, value: &Secret) -> Result<(), UseCaseError> {
+    let what = match credential_type.as_str() {
+        CredentialType::RSA | CredentialType::SSH => "public_key",
+        CredentialType::USER => "username",
+        _ => return Ok(()),
     };
     // A value that is not an object has no fields.
-    let fields = keywright_json::fields(json).unwrap_or_default();
-    match fields.into_iter().find_map(too_long) {
-        Some(what) => Err(UseCaseError::ValueTooLarge {
+    let mut fields = fields(value).unwrap_or_default();
+    let text = take_text(&mut fields, what).ok().flatten();
+    if text.is_some_and(|text| text.chars().count() > LONG_FIELD_CHARACTERS_MAX) {
+        return Err(UseCaseError::ValueTooLarge {
             what,
             max: LONG_FIELD_CHARACTERS_MAX,
             unit: "characters",
-        }),
-        None => Ok(()),
+        });
     }
+    Ok(())
 }
 
 /// Checks a lower bound of the size of a value.
