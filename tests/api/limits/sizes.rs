@@ -63,7 +63,10 @@ async fn one_header_field_too_many_is_431() {
     for (fields, status) in [(16, 200), (17, 431), (400, 431)] {
         let others = "X-Other: a\r\n".repeat(fields - 1);
         let head = format!("GET /health HTTP/1.1\r\nHost: localhost\r\n{others}\r\n");
-        assert_eq!(response(&server, &head).await.status, status, "{fields}");
+        let over_http1 = response(&server, &head).await;
+        assert_eq!(over_http1.status, status, "{fields}");
+        let is_explained = over_http1.body.contains("at most 16 header fields");
+        assert_eq!(is_explained, fields == 17, "{}", over_http1.body);
 
         // The client itself adds one header field: `accept`.
         let mut request = server.request(Method::GET, "/health");
