@@ -21,11 +21,11 @@ use crate::{
     },
 };
 
-/// Returns all routes of the service, except the development identity provider's. A test calls each route without any
-/// permission.
+/// Returns all described routes of the service: all except the development identity provider's, and `/docs/index.html`. A test
+/// calls each route without any permission.
 pub fn routes() -> Vec<Route> {
     vec![
-        operations::reference_route(),
+        operations::reference_route("/docs"),
         operations::openapi_route(),
         health::route(),
         operations::info_route(),
@@ -64,8 +64,11 @@ pub fn routes() -> Vec<Route> {
 /// Returns the table of all routes, including the development identity provider's and the user interface's if they are
 /// enabled.
 pub(crate) fn route_table(api: &Arc<Api>) -> RouteTable {
+    // CredHub's path.
+    let reference = operations::reference_route("/docs/index.html");
     let routes = routes()
         .into_iter()
+        .chain([reference])
         .map(|route| route.mounted(Arc::clone(api)));
     let identity = api.development_identity.iter();
     let interface = api

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 // GET /openapi.json and GET /docs
 
-const PATHS: [&str; 2] = ["/openapi.json", "/docs"];
+const PATHS: [&str; 3] = ["/openapi.json", "/docs", "/docs/index.html"];
 
 #[tokio::test]
 async fn the_description_needs_no_token_and_equals_the_golden_file() {

@@ -128,8 +128,8 @@ pub(crate) fn openapi_route() -> Route {
         .response::<Map<String, Value>>(200, "The description, in OpenAPI 3.1.")
 }
 
-pub(crate) fn reference_route() -> Route {
-    route!(GET "/docs", Open, NOT_AUDITED, reference,
+pub(crate) fn reference_route(path: &'static str) -> Route {
+    route!(GET path, Open, NOT_AUDITED, reference,
         "getReference", Operations, "Returns the API reference, for people")
     .text("The page has no scripts and loads no other resources.")
     .response_in::<String>(200, "The reference, as HTML.", "text/html")
