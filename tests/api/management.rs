@@ -98,13 +98,14 @@ async fn authenticated_local_callers_may_read_the_mode() {
 #[tokio::test]
 async fn an_unlisted_actor_from_another_address_is_refused() {
     let server = Server::start_with(&actors("[]")).await;
-    for (method, body) in [
-        (Method::GET, ""),
-        (Method::HEAD, ""),
-        (Method::POST, SWITCH_ON),
-        (Method::POST, "not JSON"),
+    for (method, path, body) in [
+        (Method::GET, "/management", ""),
+        (Method::HEAD, "/management", ""),
+        (Method::POST, "/management", SWITCH_ON),
+        (Method::POST, "/management", "not JSON"),
+        (Method::POST, "/%6danagement", SWITCH_ON),
     ] {
-        let response = send_elsewhere(&server, &method, "/management", server.token(), body);
+        let response = send_elsewhere(&server, &method, path, server.token(), body);
         let response = response.await.expect(403);
         assert!(method == Method::HEAD || !response.error().is_empty());
     }
