@@ -90,7 +90,7 @@ async fn constantly_changing_credentials_are_a_retryable_error() {
     let service = Service::new().await;
     service.storage.store_signed("/root", "/root").await;
     service.storage.store_signed("/leaf", "/root").await;
-    let replaces = OtherWriter::Replaces("/leaf", ATTEMPTS);
+    let replaces = OtherWriter::Replaces(&["/leaf"; ATTEMPTS]);
     service.storage.set_other_writer(replaces);
     let response = bulk_regenerate(&service).await;
     assert_eq!(response.status, StatusCode::SERVICE_UNAVAILABLE);
@@ -108,7 +108,7 @@ async fn a_constantly_changing_credential_does_not_block_the_others() {
         service.storage.store_signed("/root", "/root").await;
         service.storage.store_all_signed(leaves(2), "/root").await;
         service.storage.store_signed("/changing", "/root").await;
-        let replaces = OtherWriter::Replaces("/changing", usize::MAX);
+        let replaces = OtherWriter::Replaces(&["/changing"; 99]);
         service.storage.set_other_writer(replaces);
         let response = service.send_json("POST", BULK_REGENERATE, &body).await;
         assert_eq!(response.status, StatusCode::OK, "{}", response.text);
@@ -120,6 +120,24 @@ async fn a_constantly_changing_credential_does_not_block_the_others() {
             assert_eq!(failed.as_array().unwrap().len(), 1);
         }
     }
+}
+
+#[tokio::test]
+async fn several_changing_cas_do_not_block_the_credentials_of_others() {
+    let service = Service::new().await;
+    for (name, ca) in [("/root", "/root"), ("/a", "/root"), ("/b", "/root")] {
+        service.storage.store_signed(name, ca).await;
+    }
+    for (name, ca) in [("/leaf/a", "/a"), ("/leaf/b", "/b"), ("/leaf/c", "/root")] {
+        service.storage.store_signed(name, ca).await;
+    }
+    let replaces = OtherWriter::Replaces(&["/a", "/a", "/b", "/a"]);
+    service.storage.set_other_writer(replaces);
+    let body = json!({"generated_by": "0".repeat(64), "path": "/leaf", "keep_going": true});
+    let response = service.send_json("POST", BULK_REGENERATE, &body).await;
+    assert_eq!(response.status, StatusCode::OK, "{}", response.text);
+    let names = &response.json()["regenerated_credentials"];
+    assert_eq!(*names, json!(["/leaf/c"]));
 }
 
 /// The number of attempts to write.

@@ -56,7 +56,7 @@ async fn regenerating_adds_no_version_to_a_recreated_credential() {
 async fn regenerating_succeeds_after_many_concurrent_writes() {
     let service = Service::new().await;
     service.storage.store_signed("/c", "/c").await;
-    let writer = OtherWriter::Replaces("/c", 12);
+    let writer = OtherWriter::Replaces(&["/c"; 12]);
     service.storage.set_other_writer(writer);
     regenerate(&service, "/c", 200).await;
     assert_eq!(service.storage.count().await, 1 + 12 + 1);
@@ -231,7 +231,7 @@ async fn a_ca_replaced_during_a_request_signs_with_its_new_version() {
         let count = service.storage.count().await;
         service
             .storage
-            .set_other_writer(OtherWriter::Replaces("/root", 1));
+            .set_other_writer(OtherWriter::Replaces(&["/root"]));
         check(&service, &method, &path, body.clone(), 200).await;
         let newest_root = service.storage.newest("/root").await.id;
         assert_ne!(newest_root, root);
@@ -245,7 +245,7 @@ async fn a_ca_replaced_during_a_request_signs_with_its_new_version() {
 #[tokio::test]
 async fn a_constantly_changing_ca_is_a_retryable_error() {
     let (service, id) = service_with_leaf().await;
-    let always = OtherWriter::Replaces("/root", usize::MAX);
+    let always = OtherWriter::Replaces(&["/root"; 99]);
     service.storage.set_other_writer(always);
     for (method, path, body) in requests(REQUESTS, &id) {
         let leaf = service.storage.newest("/leaf").await.id;

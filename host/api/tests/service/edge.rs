@@ -181,7 +181,7 @@ async fn reaching_a_limit_is_not_logged_as_an_error() {
     let service = Service::new().await;
     service.storage.store_signed("/root", "/root").await;
     service.storage.store_signed("/leaf", "/root").await;
-    let replaces = OtherWriter::Replaces("/leaf", usize::MAX);
+    let replaces = OtherWriter::Replaces(&["/leaf"; 99]);
     service.storage.set_other_writer(replaces);
     let (log, _guard) = LogCapture::begin();
     let body = json!({"signed_by": "/root"});

@@ -60,8 +60,8 @@ pub(crate) enum OtherWriter {
     Deletes,
     /// Deletes the credential and creates it again.
     Recreates,
-    /// Adds a version to this credential, which `/root` signed, this many times.
-    Replaces(&'static str, usize),
+    /// Adds a version, which `/root` signed, to each of these credentials in turn.
+    Replaces(&'static [&'static str]),
     /// Adds a version to this credential once, and then [`OtherWriter::Revokes`].
     ReplacesThenRevokes(&'static str),
     /// Revokes the permission of [`ACTOR`] when the versions of this credential, or those that it signed, are read.
@@ -324,8 +324,8 @@ impl Storage {
 
     async fn replace(&self) {
         let writer = *self.other_writer.lock().unwrap();
-        if let OtherWriter::Replaces(name, times @ 1..) = writer {
-            self.set_other_writer(OtherWriter::Replaces(name, times - 1));
+        if let OtherWriter::Replaces([name, others @ ..]) = writer {
+            self.set_other_writer(OtherWriter::Replaces(others));
             self.store_signed(name, "/root").await;
         }
     }

@@ -131,7 +131,7 @@ impl BulkRegenerateCredentials {
             let names = regenerated.iter().map(Regenerated::name).collect();
             let (unchanged, failed) = work.end();
             let (details, additions) = Regenerated::into_additions(regenerated, unchanged, signed);
-            read.clone_from(&additions.unchanged);
+            read.extend_from_slice(&additions.unchanged);
             match store.repository.append_all(additions).await? {
                 AllAppended::Written(written) => {
                     permits.written(&written);
