@@ -125,10 +125,14 @@ impl Tokens {
         (!id.is_empty() && id.bytes().all(is_plain)).then_some(id)
     }
 
-    /// Returns the name of the user or client, as the access token contains it.
+    /// Returns the user's name and id, or the client's id, from the access token. Several users may have one name.
     pub(crate) fn subject(&self) -> Option<String> {
-        let claims = ["user_name", "preferred_username", "sub", "client_id"];
-        claims.into_iter().find_map(|name| self.claim(name))
+        let mut names = ["user_name", "preferred_username"].into_iter();
+        let name = names.find_map(|name| self.claim(name));
+        match (name, self.claim("sub")) {
+            (Some(name), Some(id)) if name != id => Some(format!("{name} ({id})")),
+            (name, id) => name.or(id).or_else(|| self.claim("client_id")),
+        }
     }
 
     /// Returns a claim of the access token that is a string. `None` if the token is opaque.
@@ -158,9 +162,14 @@ mod tests {
     }
 
     #[test]
-    fn the_subject_of_a_token_is_its_user_before_its_client() {
+    fn the_subject_is_the_user_with_its_id_or_the_client() {
         for (claims, subject) in [
-            (r#"{"client_id":"c","sub":"s","user_name":"u"}"#, Some("u")),
+            (
+                r#"{"client_id":"c","sub":"s","user_name":"u"}"#,
+                Some("u (s)"),
+            ),
+            (r#"{"sub":"s","user_name":"s"}"#, Some("s")),
+            (r#"{"client_id":"c","user_name":"u"}"#, Some("u")),
             (r#"{"client_id":"c","sub":"s"}"#, Some("s")),
             (r#"{"client_id":"c","sub":1}"#, Some("c")),
             ("opaque", None),
