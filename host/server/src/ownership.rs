@@ -14,23 +14,51 @@ use rustix::process::{Uid, geteuid};
 
 use crate::started::{StartupContext, StartupError};
 
-/// Returns the real path of a file, which need not exist, if the file and all folders above it belong to this user or root. Only this
-/// path is safe to use: links in the original path can change.
+/// Returns the real path of a file, which need not exist, if only this user and root could put another file there: they own the file
+/// and all folders above it. For root, no other user may write these folders either, except distant ones in which users can't replace
+/// files of others. Only this path is safe to use: links in the original path can change.
 pub(crate) fn require_own(path: &Path) -> Result<PathBuf, StartupError> {
     let real = path::absolute(path).and_then(|path| real_path(&path));
     let real = real.on_file("finding the path of", path)?;
+    // Whoever may write the folder could create the part below it.
+    let mut is_absent = false;
     for part in real.ancestors() {
-        if let Ok(found) = fs::symlink_metadata(part)
-            && ![Uid::ROOT, geteuid()].contains(&Uid::from_raw(found.uid()))
-        {
+        let found = match fs::symlink_metadata(part) {
+            Err(cause) if cause.kind() == ErrorKind::NotFound => {
+                is_absent = true;
+                continue;
+            }
+            found => found.on_file("checking the owner of", part)?,
+        };
+        if ![Uid::ROOT, geteuid()].contains(&Uid::from_raw(found.uid())) {
             let (part, owner) = (part.display(), found.uid());
             return Err(StartupError::new(format!(
                 "{part} belongs to another user (id {owner}), who could replace files; run the command as that user, or change the owner"
             )));
         }
+        let is_sticky = found.mode() & STICKY != 0;
+        let is_near = part == real || !real.is_dir() && Some(part) == real.parent();
+        let is_protected = !found.is_dir() || is_sticky && !is_near && !is_absent;
+        let of_others = if found.gid() == ROOT_GROUP {
+            0o002
+        } else {
+            0o022
+        };
+        if geteuid().is_root() && found.mode() & of_others != 0 && !is_protected {
+            return Err(StartupError::new(format!(
+                "other users may write {}, and could replace files; run the command as the server's user, or change the mode of the folder",
+                part.display()
+            )));
+        }
+        is_absent = false;
     }
     Ok(real)
 }
+
+/// The mode of a folder in which users can't replace files of others.
+const STICKY: u32 = 0o1000;
+
+const ROOT_GROUP: u32 = 0;
 
 fn real_path(path: &Path) -> io::Result<PathBuf> {
     match (path.canonicalize(), path.parent(), path.file_name()) {

@@ -1,8 +1,8 @@
 //! The section `encryption.rotation`, `keywright keys status` and `keywright keys rotate`.
 
 use std::{
-    fs,
-    os::unix::fs::{MetadataExt, chown},
+    fs::{self, Permissions},
+    os::unix::fs::{MetadataExt, PermissionsExt, chown},
     path::Path,
 };
 
@@ -113,7 +113,7 @@ async fn rotate_works_without_a_running_server() {
 }
 
 #[tokio::test]
-async fn rotate_refuses_a_database_in_a_folder_of_another_user() {
+async fn rotate_refuses_a_database_that_another_user_could_replace() {
     if is_on_postgres() {
         return;
     }
@@ -121,11 +121,14 @@ async fn rotate_refuses_a_database_in_a_folder_of_another_user() {
     if fs::metadata(folder.path()).unwrap().uid() != 0 {
         return print_message("skipped: only root can give a folder to another user");
     }
+    let assert_refused = |reason: &str| {
+        let result = run_command(folder.path(), "keys rotate").expect(1);
+        result.errors.assert_contains(reason);
+    };
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o1777)).unwrap();
+    assert_refused("other users may write");
     chown(folder.path(), Some(65_534), None).unwrap();
-    let result = run_command(folder.path(), "keys rotate").expect(1);
-    result
-        .errors
-        .assert_contains("belongs to another user (id 65534), who could replace files");
+    assert_refused("belongs to another user (id 65534), who could replace files");
 }
 
 #[tokio::test]
