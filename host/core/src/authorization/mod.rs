@@ -163,7 +163,8 @@ impl Authorization {
             resource_id: Some(id),
             ..AccessedResource::new(operation, "")
         });
-        let covering = PermissionPath::covering(NAME_FOR_UNKNOWN_IDS);
+        let name = LookupName::new(NAME_FOR_UNKNOWN_IDS);
+        let covering = PermissionPath::covering(name.requested());
         let permissions = self.permissions_on(caller.actor(), &covering).await;
         permissions.err().unwrap_or(UseCaseError::NotFound)
     }
