@@ -1,13 +1,5 @@
 //! Tests of the API with a real server over HTTPS. Folders are named after nouns, and files after verbs or rules.
 
-#![expect(
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test fails when its preconditions do"
-)]
-
 mod audit;
 mod authentication;
 mod authorization;

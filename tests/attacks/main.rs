@@ -1,13 +1,6 @@
 //! Attacks on a running server: one file or folder per class of hostile input. Each test sends all inputs of its class, and then
 //! asserts that the server is alive, serves other callers, and leaks nothing.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a panic fails the test"
-)]
-
 mod certificates;
 mod files;
 mod http;

@@ -1,13 +1,6 @@
 //! Tests of the command line: the real binary, in a pipe and on a pseudo-terminal, against a real server or a stub. One
 //! file or folder per group of commands.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a panic fails the test"
-)]
-
 mod certificates;
 mod credentials;
 mod derived;

@@ -1,8 +1,6 @@
 //! Real clients against a real server over HTTPS: programs, and libraries in other languages. `cargo xtask test` builds the
 //! libraries' programs below `target/clients`.
 
-#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
-
 mod curl;
 mod libraries;
 mod oidc_provider;

@@ -1,12 +1,5 @@
 //! The console, over HTTPS: `browser.rs` behaves like a browser without scripts, and `chromium/` drives a real one.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a panic fails the test"
-)]
-
 mod attacks;
 mod browser;
 mod certificate_limits;

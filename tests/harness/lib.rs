@@ -10,17 +10,6 @@
 //! ([`Server::reused`]). Tests that stop or configure their server, or read its log, start it. They share one cache of compiled
 //! plugins, so that a start takes a fraction of a second.
 
-#![expect(
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::missing_panics_doc,
-    clippy::must_use_candidate,
-    clippy::return_self_not_must_use,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "any error in the harness fails the test"
-)]
-
 mod caller;
 mod certificates;
 mod command;

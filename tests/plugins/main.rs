@@ -1,12 +1,5 @@
 //! Plugins from the point of view of operators and callers: isolation, rejection, and the containment of misbehaving plugins.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a panic fails the test"
-)]
-
 mod author;
 mod calls;
 mod canaries;

@@ -1,13 +1,6 @@
 //! Tests of running the server: service, configuration and documents. This is a separate test program, so that it does not
 //! run once per database.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a panic fails the test"
-)]
-
 mod announcement;
 mod check_config;
 mod documents;

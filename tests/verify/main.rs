@@ -1,12 +1,5 @@
 //! Independent programs verify generated credentials: OpenSSL, OpenSSH and webpki share no code with the plugins.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a panic fails the test"
-)]
-
 mod chain;
 mod fields;
 mod keys;

@@ -359,7 +359,6 @@ fn errors_in_the_project_are_reported() {
 
 /// Returns the imported interfaces with functions, without versions and without the interfaces of generators, which some tools
 /// import even if they are unused.
-#[expect(clippy::indexing_slicing, reason = "ids of the same document")]
 fn imports(component: &Path) -> Vec<String> {
     let bytes = fs::read(component).unwrap();
     let DecodedWasm::Component(resolve, world) = wit_component::decode(&bytes).unwrap() else {
