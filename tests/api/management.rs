@@ -8,14 +8,6 @@ use serde_json::json;
 
 use crate::given;
 
-/// Switches read-only mode on or off, from the server's own address.
-pub(crate) async fn switch(server: &Server, is_on: bool) {
-    let body = json!({"read_only_mode": is_on});
-    let response = server.post("/management", body).await;
-    let actual = response.expect(200).json();
-    assert_eq!(actual, json!({"read_only_mode": is_on}));
-}
-
 // GET and POST /management: requests and responses.
 
 #[tokio::test]
@@ -23,7 +15,7 @@ async fn read_only_mode_is_off_at_start_and_then_as_last_set() {
     let server = Server::reused().await;
     assert_mode(&server, false).await;
     for is_on in [true, true, false, false, true] {
-        switch(&server, is_on).await;
+        server.set_read_only(is_on).await;
         assert_mode(&server, is_on).await;
     }
 }
@@ -31,7 +23,7 @@ async fn read_only_mode_is_off_at_start_and_then_as_last_set() {
 #[tokio::test]
 async fn the_mode_does_not_survive_a_restart() {
     let server = Server::start().await;
-    switch(&server, true).await;
+    server.set_read_only(true).await;
     let directory = server.stop().await;
     let server = Server::start_in(directory, &Options::default()).await;
     assert_mode(&server, false).await;
@@ -41,7 +33,7 @@ async fn the_mode_does_not_survive_a_restart() {
 async fn an_invalid_body_is_refused_and_does_not_change_the_mode() {
     let server = Server::reused().await;
     for is_on in [false, true] {
-        switch(&server, is_on).await;
+        server.set_read_only(is_on).await;
         for (body, status, named) in [
             ("{}", 400, "read_only_mode"),
             (r#"{"read_only_mode":null}"#, 400, "read_only_mode"),
@@ -66,7 +58,7 @@ async fn an_invalid_body_is_refused_and_does_not_change_the_mode() {
 #[tokio::test]
 async fn the_actor_who_changes_the_mode_is_logged() {
     let server = Server::start().await;
-    switch(&server, true).await;
+    server.set_read_only(true).await;
     let log = server.log();
     let mut lines = log.lines();
     let line = lines.find(|line| line.contains("switched read-only mode"));
@@ -217,7 +209,7 @@ fn request_elsewhere(server: &Server, method: &Method, path: &str) -> RequestBui
 #[tokio::test]
 async fn writes_are_503_with_the_reason_until_read_only_mode_ends() {
     let server = Server::reused().await;
-    switch(&server, true).await;
+    server.set_read_only(true).await;
     for path in ["/api/v1/data", "/info/..//api/v1/%64ata/"] {
         let request = server.request(Method::PUT, path);
         let request = request.bearer_auth(server.token()).body("{}");
@@ -228,7 +220,7 @@ async fn writes_are_503_with_the_reason_until_read_only_mode_ends() {
         let without_a_token = server.send(server.request(Method::PUT, path)).await;
         assert_eq!(without_a_token.expect(401).error(), "access_denied");
     }
-    switch(&server, false).await;
+    server.set_read_only(false).await;
     server.set_value("/a", "v").await;
 }
 
@@ -236,7 +228,7 @@ async fn writes_are_503_with_the_reason_until_read_only_mode_ends() {
 async fn interpolations_and_logins_succeed_in_read_only_mode() {
     let server = Server::reused().await;
     server.stored("/a", "json", json!({"k": 1})).await;
-    switch(&server, true).await;
+    server.set_read_only(true).await;
     let document = json!({"s": [{"credentials": {"credhub-ref": "/a"}}]});
     let response = server.post("/api/v1/interpolate", document).await;
     let filled = json!({"s": [{"credentials": {"k": 1}}]});
@@ -259,7 +251,7 @@ async fn a_write_in_progress_completes_in_read_only_mode() {
     // The server requests the body once it has admitted the request.
     let requested = begun.receive_until("\r\n\r\n");
     assert!(requested.starts_with("HTTP/1.1 100"), "{requested}");
-    switch(&server, true).await;
+    server.set_read_only(true).await;
     begun.send(body.as_bytes());
     assert_eq!(begun.receive_last().0, 200);
     server.get("/api/v1/data?name=/a").await.expect(200);
@@ -268,9 +260,9 @@ async fn a_write_in_progress_completes_in_read_only_mode() {
 #[tokio::test]
 async fn a_refused_write_is_not_logged_as_a_server_error() {
     let server = Server::start().await;
-    switch(&server, true).await;
+    server.set_read_only(true).await;
     server.delete("/api/v1/data?name=/a").await.expect(503);
-    switch(&server, false).await;
+    server.set_read_only(false).await;
     let log = server.whole_log().await;
     log.assert_contains(r#""http.status":503"#);
     log.assert_contains(r#""level":"INFO""#);

@@ -40,17 +40,7 @@ impl Mint {
 
     /// Returns the claims of an accepted token.
     pub fn claims(&self) -> Value {
-        let now = seconds_since_epoch();
-        json!({
-            "iss": self.issuer,
-            "sub": "developer",
-            "client_id": "developer",
-            "grant_type": "client_credentials",
-            "scope": ["credhub.read", "credhub.write"],
-            "iat": now,
-            "exp": now + 600,
-            "jti": "9c0e3f7a5d9a4b6c8e1f2a3b4c5d6e7f",
-        })
+        claims(&self.issuer)
     }
 
     /// Returns the claims of an accepted token, with one claim replaced, or removed if the value is null.
@@ -111,6 +101,21 @@ pub fn sign_texts(header: &str, claims: &str, algorithm: Algorithm, key: &Encodi
 /// Encodes the header or the claims of a token.
 pub fn encode(part: &Value) -> String {
     URL_SAFE_NO_PAD.encode(part.to_string())
+}
+
+/// Returns the claims of a token of this issuer that a server accepts.
+pub fn claims(issuer: &str) -> Value {
+    let now = seconds_since_epoch();
+    json!({
+        "iss": issuer,
+        "sub": "developer",
+        "client_id": "developer",
+        "grant_type": "client_credentials",
+        "scope": ["credhub.read", "credhub.write"],
+        "iat": now,
+        "exp": now + 600,
+        "jti": "9c0e3f7a5d9a4b6c8e1f2a3b4c5d6e7f",
+    })
 }
 
 /// Returns the claims of a token, without verification.

@@ -115,7 +115,8 @@ impl Server {
     /// Turns read-only mode on or off.
     pub async fn set_read_only(&self, is_read_only: bool) {
         let mode = json!({"read_only_mode": is_read_only});
-        self.post("/management", mode).await.expect(200);
+        let response = self.post("/management", mode.clone()).await;
+        assert_eq!(response.expect(200).json(), mode);
     }
 
     /// Adds a new permission and returns its id.

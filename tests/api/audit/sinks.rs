@@ -8,7 +8,6 @@ use std::{
 };
 
 use keywright_harness::{Options, Server, Text};
-use reqwest::Method;
 use rustix::fs::OFlags;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -59,27 +58,6 @@ async fn each_setting_can_be_given_in_the_environment() {
     assert_eq!(events[0]["destination"], "vault-7");
 }
 
-#[tokio::test]
-async fn simultaneous_requests_write_whole_lines() {
-    let server = Server::start().await;
-    let requests = (0..200).map(|number| {
-        let path = format!("/api/v1/data?name=/{number}");
-        let request = server.authorized(Method::GET, &path);
-        tokio::spawn(async move { request.send().await.unwrap().status().as_u16() })
-    });
-    let requests: Vec<_> = requests.collect();
-    for request in requests {
-        assert_eq!(request.await.unwrap(), 404);
-    }
-    let mut names: Vec<String> = events(&server)
-        .iter()
-        .map(|event| event["resource_name"].as_str().unwrap().to_owned())
-        .collect();
-    names.sort();
-    names.dedup();
-    assert_eq!(names.len(), 200);
-}
-
 // Trail files that are not writable, deleted or moved.
 
 fn options(settings: &str) -> Options {
@@ -103,17 +81,6 @@ async fn the_file_is_private_and_appended_to_across_restarts() {
     let server = Server::start_in(server.stop().await, &Options::default()).await;
     server.set_value("/b", "v").await;
     assert_eq!(names(&events(&server)), ["/a", "/b"]);
-}
-
-#[tokio::test]
-async fn events_of_completed_requests_survive_a_kill() {
-    let server = Server::start().await;
-    for name in ["/a", "/b", "/c"] {
-        server.set_value(name, "v").await;
-    }
-    let folder = server.kill();
-    let trail = fs::read_to_string(folder.path().join("audit.log")).unwrap();
-    assert_eq!(names(&parsed(&trail)), ["/a", "/b", "/c"]);
 }
 
 #[tokio::test]

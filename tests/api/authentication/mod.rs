@@ -14,7 +14,7 @@ use std::{
 use jsonwebtoken::{Algorithm, EncodingKey, jwk::Jwk};
 use keywright_harness::{
     Options, ReceivedRequest, Reply, Stub,
-    mint::{other_key, seconds_since_epoch, sign, signing_key},
+    mint::{self, other_key, sign, signing_key},
 };
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384};
 use serde_json::{Value, json};
@@ -171,15 +171,6 @@ impl StubProvider {
 
     /// Returns the claims of an accepted token.
     fn claims(&self) -> Value {
-        let now = seconds_since_epoch();
-        json!({
-            "iss": self.url(),
-            "sub": "developer",
-            "client_id": "developer",
-            "grant_type": "client_credentials",
-            "scope": ["credhub.read", "credhub.write"],
-            "iat": now,
-            "exp": now + 600,
-        })
+        mint::claims(&self.url())
     }
 }

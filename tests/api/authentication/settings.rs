@@ -5,7 +5,7 @@ use std::fs;
 use jsonwebtoken::{Algorithm, EncodingKey};
 use keywright_harness::{
     Commanded, Options, Server, identity_provider_recipe, key_file,
-    mint::{Mint, expect_refused, present, seconds_since_epoch, sign, signing_key},
+    mint::{self, Mint, expect_refused, present, sign, signing_key},
 };
 use reqwest::Method;
 use serde_json::{Map, Value, json};
@@ -388,7 +388,8 @@ async fn a_configured_key_verifies_tokens_without_a_provider() {
         fs::write(directory.path().join("key.pem"), public_key).unwrap();
         let server = Server::start_in(directory, &options("key.pem")).await;
         let name = format!("{algorithm:?}");
-        let token = |header: Value, issuer: &str| sign(&header, &claims(issuer), algorithm, key);
+        let token =
+            |header: Value, issuer: &str| sign(&header, &mint::claims(issuer), algorithm, key);
         for header in [json!({"alg": name}), json!({"alg": name, "kid": "any"})] {
             present(&server, &token(header, ISSUER)).await.expect(200);
         }
@@ -433,16 +434,6 @@ fn an_unusable_configured_key_is_refused_at_start() {
         let log = Server::refusal(&options(file.to_str().unwrap()));
         assert!(log.contains(expected), "{content}: {log}");
     }
-}
-
-fn claims(issuer: &str) -> Value {
-    json!({
-        "iss": issuer,
-        "exp": seconds_since_epoch() + 600,
-        "client_id": "developer",
-        "grant_type": "client_credentials",
-        "scope": ["credhub.read", "credhub.write"],
-    })
 }
 
 fn private_key(kind: &[&str]) -> String {

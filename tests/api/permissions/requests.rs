@@ -1,6 +1,7 @@
 //! `/api/v2/permissions`.
 
 use keywright_harness::Server;
+use reqwest::Method;
 use serde_json::json;
 
 use super::{ALL, PERMISSIONS, UNKNOWN_ID, address, operations, permission, query, stored};
@@ -272,25 +273,32 @@ async fn exactly_one_path_and_actor_are_required() {
     assert_refused(&server, refused).await;
 }
 
-// `PUT /api/v2/permissions/{permission_id}`.
+// `PUT` and `PATCH /api/v2/permissions/{permission_id}`.
 
 #[tokio::test]
-async fn a_put_replaces_operations_and_keeps_the_id() {
+async fn a_put_or_patch_replaces_only_the_operations() {
     let server = Server::reused().await;
     let id = server.grant("/a/*", "someone", &["read", "write"]).await;
-    for (path, given) in [
-        ("/a/*", &["delete"][..]),
-        ("a/*", &["read_acl", "read", "read"]),
-        ("/a/*", &["read", "read_acl"]),
+    let caller = server.as_client("developer").await;
+    let put = |path, given: &[&str]| (Method::PUT, permission(path, "someone", given));
+    let patch = |given: &[&str]| (Method::PATCH, json!({"operations": given}));
+    for ((method, body), actual) in [
+        (put("/a/*", &["delete"]), &["delete"][..]),
+        (
+            put("a/*", &["read_acl", "read", "read"]),
+            &["read", "read_acl"],
+        ),
+        (put("/a/*", &["read"]), &["read"]),
+        (patch(&["delete"]), &["delete"]),
+        (
+            patch(&["write_acl", "read", "read"]),
+            &["read", "write_acl"],
+        ),
     ] {
-        let body = permission(path, "someone", given);
-        let replaced = server.put(&address(&id), body).await.expect(200).json();
-        let mut sorted = given.to_vec();
-        sorted.sort_unstable();
-        sorted.dedup();
-        let mut expected = permission("/a/*", "someone", &sorted);
+        let response = caller.send(method, &address(&id), body).await.expect(200);
+        let mut expected = permission("/a/*", "someone", actual);
         expected["uuid"] = json!(id);
-        assert_eq!(replaced, expected);
+        assert_eq!(response.json(), expected);
         assert_eq!(stored(&server, "/a/*", "someone").await, Some(expected));
     }
 }
@@ -317,26 +325,6 @@ async fn path_and_actor_cannot_be_changed() {
     assert_eq!(after, before);
     let body = permission("/b", "other", &["write"]);
     server.put(&address(&other), body).await.expect(200);
-}
-
-// `PATCH /api/v2/permissions/{permission_id}`.
-
-#[tokio::test]
-async fn a_patch_replaces_operations_and_keeps_other_fields() {
-    let server = Server::reused().await;
-    let id = server.grant("/a/*", "someone", &["read", "write"]).await;
-    let caller = server.as_client("developer").await;
-    for (given, actual) in [
-        (json!(["delete"]), &["delete"][..]),
-        (json!(["write_acl", "read", "read"]), &["read", "write_acl"]),
-    ] {
-        let body = json!({"operations": given});
-        let amended = caller.patch(&address(&id), body).await.expect(200).json();
-        let mut expected = permission("/a/*", "someone", actual);
-        expected["uuid"] = json!(id);
-        assert_eq!(amended, expected);
-        assert_eq!(stored(&server, "/a/*", "someone").await, Some(expected));
-    }
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{after_a_run, events, ids, options, runs, set_times, trust_the_clock_at_once, values};
-use crate::{certificates::Certificate, given, management::switch};
+use crate::{certificates::Certificate, given};
 
 #[tokio::test]
 async fn each_deleted_version_is_audited_with_its_policy() {
@@ -125,7 +125,7 @@ async fn read_only_mode_postpones_retention() {
     let server = Server::start_with(&options(&[("/a", "age_days_max = 1")])).await;
     trust_the_clock_at_once(&server).await;
     set_times(&server, "/a", 3).await;
-    switch(&server, true).await;
+    server.set_read_only(true).await;
     let days = "update credential_version set created_at = created_at - 2 * 86400000";
     server.run_sql(days).await;
     let pauses = || server.log().matches("paused in read-only mode").count();
@@ -133,7 +133,7 @@ async fn read_only_mode_postpones_retention() {
     // One check may precede the change of the ages, but not two.
     until("pauses", async || pauses() >= before + 2).await;
     assert_eq!(values(&server, "/a").await, ["2", "1", "0"]);
-    switch(&server, false).await;
+    server.set_read_only(false).await;
     after_a_run(&[&server]).await;
     assert_eq!(values(&server, "/a").await, ["2"]);
 }
