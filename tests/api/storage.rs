@@ -1,5 +1,10 @@
 //! Settings of the section `storage`, and a database that becomes unavailable.
 
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
+};
+
 use keywright_harness::{Options, Server, Text};
 use keywright_test_postgres::{PostgresServer, shared};
 use serde_json::json;
@@ -10,6 +15,11 @@ fn a_database_password_is_never_printed() {
     let url = "url = \"postgres://keywright@127.0.0.1:1/a?sslmode=disable\"";
     let options =
         Options::default().storage(&format!("{url}\npassword_environment = \"PASSWORD\""));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pgpass");
+    fs::write(&file, "hunter2").unwrap();
+    fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+    let options = options.environment("PGPASSFILE", file.to_str().unwrap());
     let message = Server::refusal(&options.environment("PASSWORD", "hunter2"));
     message.assert_contains("could not reach the database a on 127.0.0.1:1");
     message.assert_lacks("hunter2");

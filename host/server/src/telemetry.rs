@@ -306,8 +306,14 @@ impl Write for LineWriter<'_> {
 
 /// The targets of libraries whose lines are dropped. An unauthenticated client can cause any number of warnings of the first
 /// three; the callers log their errors, with their causes. PostgreSQL writes its notices, whose number is also unbounded, to its
-/// own log.
-const DROPPED: [&str; 4] = ["h2", "hyper", "rustls", "sqlx::postgres::notice"];
+/// own log. Warnings about a `pgpass` file contain the malformed line, which may be a password.
+const DROPPED: [&str; 5] = [
+    "h2",
+    "hyper",
+    "rustls",
+    "sqlx::postgres::notice",
+    "sqlx_postgres::options",
+];
 
 /// The field with the id of the request.
 const REQUEST_ID: &str = "request_id";
