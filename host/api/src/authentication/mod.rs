@@ -32,7 +32,7 @@ use uuid::Uuid;
 pub use keys::VerificationKeyError;
 pub use provider::{
     HttpsIdentityProvider, HttpsIdentityProviderSettings, IdentityProviderError, KeyPace,
-    LoginEndpoints, ProviderRequestError,
+    LoginEndpoints, ProviderRequestError, https_url,
 };
 pub use token_rules::{
     ClaimSettings, GrantTypeSettings, ScopeForm, TokenRules, TokenRulesError, WhenAbsent,

@@ -59,8 +59,8 @@ pub struct HttpsIdentityProviderSettings {
 /// An invalid configuration of an identity provider.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityProviderError {
-    /// The URL is not an https URL.
-    #[error("the URL of the identity provider must be an https URL")]
+    /// The URL is not an https URL, or contains a user.
+    #[error("the URL of the identity provider must be an https URL without a user")]
     AddressMalformed,
     /// The trusted CAs are malformed, or there are none.
     #[error("the CAs trusted for the identity provider must be one or more PEM certificates")]
@@ -226,11 +226,11 @@ pub struct ProviderRequestError(#[from] DocumentError);
 /// A document of the provider is invalid or could not be fetched.
 #[derive(Debug, thiserror::Error)]
 enum DocumentError {
-    #[error("the URL of the endpoint must be an https URL")]
+    #[error("the URL of the endpoint must be an https URL without a user")]
     AddressMalformed,
     #[error("the document is malformed")]
     Malformed(#[source] keywright_json::JsonError),
-    #[error("jwks_uri in the discovery document must be an https URL")]
+    #[error("jwks_uri in the discovery document must be an https URL without a user")]
     KeysAddressMalformed,
     #[error("the discovery document has an empty issuer")]
     NoIssuer,
@@ -248,10 +248,11 @@ struct Discovery {
     jwks_uri: Option<String>,
 }
 
-fn https_url(address: &str) -> Option<Url> {
-    Url::parse(address)
-        .ok()
-        .filter(|url| url.scheme() == "https")
+/// Parses an https URL without a user or a password, which would be logged.
+pub fn https_url(address: &str) -> Option<Url> {
+    Url::parse(address).ok().filter(|url| {
+        url.scheme() == "https" && url.username().is_empty() && url.password().is_none()
+    })
 }
 
 /// The path of the discovery document, relative to the provider's URL.

@@ -6,7 +6,7 @@ use std::{
 use keywright_api::{
     authentication::{
         ClaimSettings, HttpsIdentityProvider, HttpsIdentityProviderSettings, IdentityProviderError,
-        KeyPace, TokenRules, TokenVerifier,
+        KeyPace, TokenRules, TokenVerifier, https_url,
     },
     development_identity::DevelopmentIdentity,
 };
@@ -29,11 +29,11 @@ use crate::{
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct AuthenticationConfig {
-    /// The identity provider's https URL for clients, as shown by `/info`. The provider publishes its metadata
+    /// The identity provider's https URL for clients, without a user, as shown by `/info`. The provider publishes its metadata
     /// at `/.well-known/openid-configuration` below it. A trailing slash is removed.
     #[serde(deserialize_with = "without_trailing_slashes")]
     pub(crate) url: Option<String>,
-    /// The identity provider's https URL for this server, if it differs. A trailing slash is removed.
+    /// The identity provider's https URL for this server, without a user, if it differs. A trailing slash is removed.
     #[serde(deserialize_with = "without_trailing_slashes")]
     pub(crate) internal_url: Option<String>,
     /// The file with the CA certificates to trust (PEM) instead of the platform's, when fetching the provider's keys.
@@ -163,7 +163,7 @@ impl AuthenticationConfig {
         match self.provider_address() {
             Some((setting, url)) => self.check_provider(setting, url, findings),
             None if accepts_certificates => {}
-            None => findings.mistake("authentication.url", NO_AUTHENTICATION),
+            None => findings.mistake(URL, NO_AUTHENTICATION),
         }
     }
 
@@ -184,6 +184,13 @@ impl AuthenticationConfig {
     }
 
     fn rules(&self) -> Result<TokenRules, StartupError> {
+        // Clients get the URL even if the server does not use it.
+        for (setting, url) in [(URL, &self.url), (INTERNAL_URL, &self.internal_url)] {
+            if url.as_deref().is_some_and(|url| https_url(url).is_none()) {
+                let cause = IdentityProviderError::AddressMalformed;
+                return Err(StartupError::while_doing(setting, cause));
+            }
+        }
         TokenRules::new(
             self.scopes_required.clone(),
             self.audience.clone(),
@@ -227,8 +234,8 @@ impl AuthenticationConfig {
     /// Returns the identity provider's URL for this server, and the name of the setting.
     fn provider_address(&self) -> Option<(&'static str, &str)> {
         let internal = self.internal_url.as_deref();
-        let internal = internal.map(|url| ("authentication.internal_url", url));
-        internal.or_else(|| Some(("authentication.url", self.url.as_deref()?)))
+        let internal = internal.map(|url| (INTERNAL_URL, url));
+        internal.or_else(|| Some((URL, self.url.as_deref()?)))
     }
 }
 
@@ -253,6 +260,10 @@ fn read_authorities(path: &Path) -> Result<String, StartupError> {
 
 /// The error if the console has no identity provider.
 const NO_LOGIN_PROVIDER: &str = "requires authentication.url, the identity provider's address";
+
+const URL: &str = "authentication.url";
+
+const INTERNAL_URL: &str = "authentication.internal_url";
 
 const AUTHORITIES: &str = "authentication.trusted_authorities";
 
