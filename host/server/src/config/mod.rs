@@ -28,7 +28,7 @@ use keywright_runtime::SandboxConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{EnvFilter, filter::LevelFilter};
 
 use crate::started::{StartupContext, StartupError};
 
@@ -151,11 +151,18 @@ impl LogConfig {
     pub(crate) fn filter(&self) -> Result<EnvFilter, StartupError> {
         let variable = std::env::var(FILTER_VARIABLE).ok();
         let (source, wanted) = match &variable {
-            Some(wanted) => (" of KEYWRIGHT_LOG", wanted),
-            None => ("", &self.filter),
+            Some(wanted) if !wanted.is_empty() => (" of KEYWRIGHT_LOG", wanted),
+            _ => ("", &self.filter),
         };
-        EnvFilter::try_new(wanted)
-            .while_doing(format!("log.filter: malformed filter {wanted:?}{source}"))
+        let refused =
+            format!("log.filter: each part of {wanted:?}{source} must be a level or TARGET=LEVEL");
+        // A misspelled level would be the only target that is logged.
+        let has_level =
+            |part: &str| part.contains(['=', '[']) || part.parse::<LevelFilter>().is_ok();
+        if wanted.is_empty() || !wanted.split(',').all(has_level) {
+            return Err(StartupError::new(refused));
+        }
+        EnvFilter::try_new(wanted).while_doing(refused)
     }
 }
 
