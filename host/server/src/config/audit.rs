@@ -78,7 +78,7 @@ impl AuditConfig {
         }
     }
 
-    /// Checks that a file is configured if and only if the sink needs one.
+    /// Checks that a file is configured if and only if the sink needs one, and flushed only if there is one.
     pub(crate) fn check_file(&self) -> Result<(), StartupError> {
         match (self.sink, &self.file) {
             (AuditSinkKind::File, None) => Err(StartupError::new(
@@ -87,6 +87,9 @@ impl AuditConfig {
             (AuditSinkKind::Off | AuditSinkKind::Stdout, Some(_)) => Err(StartupError::new(
                 "audit.file: can only be set if audit.sink is \"file\"",
             )),
+            (AuditSinkKind::Off | AuditSinkKind::Stdout, None) if self.sync => Err(
+                StartupError::new("audit.sync: can only be set if audit.sink is \"file\""),
+            ),
             _ => Ok(()),
         }
     }
