@@ -28,7 +28,10 @@ mod tls;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{
+    Parser,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 use mimalloc::MiMalloc;
 
 /// Takes less processor time per request than the system's allocator, with the same peak memory.
@@ -37,7 +40,8 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     process::protect_memory();
-    let arguments = cli::Arguments::parse();
+    let parsed = cli::Arguments::try_parse();
+    let arguments = parsed.unwrap_or_else(|refused| without_json(refused).exit());
     match process::survive_file_size_limit().and_then(|()| arguments.execute()) {
         Ok(status) => status,
         Err(refused) => {
@@ -49,4 +53,15 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Removes malformed JSON, which may contain secrets, from an error.
+fn without_json(mut refused: clap::Error) -> clap::Error {
+    let argument = refused.get(ContextKind::InvalidArg);
+    let is_json = argument.is_some_and(|argument| argument.to_string().contains("<JSON>"));
+    if is_json && refused.kind() == ErrorKind::ValueValidation {
+        let hidden = ContextValue::String("…".to_owned());
+        refused.insert(ContextKind::InvalidValue, hidden);
+    }
+    refused
 }

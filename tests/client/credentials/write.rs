@@ -188,8 +188,8 @@ async fn values_are_read_from_files_and_arguments() {
     let set = json_of(shell.run("set /a -t value --value v"));
     assert_eq!(set["value"], "v");
     assert_eq!(set["metadata"], Value::Null);
-    let arguments = "set /a -t value --value v --metadata []";
-    shell.run(arguments).expect(2);
+    let refused = shell.run("set /a -t value --value v --metadata [\"hunter2\"]");
+    refused.expect(2).errors.assert_lacks("hunter2");
 }
 
 #[tokio::test]
