@@ -54,6 +54,7 @@ pub(crate) async fn check(file: &Path, extent: Extent) -> Result<Findings, Start
         findings: &mut findings,
     };
     let sections = check_sections(&mut reader, extent).await;
+    check_each_plugin(file, &sections, &mut findings);
     let key_ring = if extent.connects {
         check_key_records(&sections, &mut findings).await
     } else {
@@ -256,8 +257,8 @@ async fn check_key_records(sections: &Sections, findings: &mut Findings) -> Opti
     Some(key_ring)
 }
 
-/// Checks the sandbox and signature keys, and loads each plugin as the server does. Components in registries are
-/// pulled, unless they are cached. Nothing is written.
+/// Checks the sandbox, and loads each plugin as the server does. Components in registries are pulled, unless they are cached.
+/// Nothing is written.
 ///
 /// Components are compiled last, and only if there are no errors, because compilation is slow. Components in the plugin cache are
 /// not compiled if the keys of the cache are known. The cache is not used if another unprivileged user could replace its folder: that
@@ -272,7 +273,6 @@ async fn check_plugins(
         let folder = &sandbox.cache_directory;
         findings.check_private_folder("plugins.cache_directory", folder);
     }
-    check_signature_keys(&sections, findings);
     if !extent.loads_plugins {
         return;
     }
@@ -364,7 +364,7 @@ fn report_refusals(refusals: Vec<LoadError>, findings: &mut Findings) {
     }
 }
 
-fn check_signature_keys(sections: &Sections, findings: &mut Findings) {
+fn check_each_plugin(file: &Path, sections: &Sections, findings: &mut Findings) {
     let generators = sections.generators.iter();
     let generators = generators.map(|(name, plugin)| (format!("generators.{name}"), plugin));
     let resolver = sections.resolver.iter();
@@ -372,6 +372,9 @@ fn check_signature_keys(sections: &Sections, findings: &mut Findings) {
     for (section, plugin) in generators.chain(resolver) {
         if let Some(signature) = &plugin.signature {
             findings.ok_or_report(format!("{section}.signature"), signature.key());
+        }
+        if !plugin.settings.is_empty() {
+            findings.warn_if_world_accessible(&format!("{section}.settings"), file);
         }
     }
 }

@@ -323,11 +323,14 @@ host = \"registry.example.com\"
 plain_http = true
 [plugins]";
     let text = text.replacen("[plugins]", registries, 1);
+    let settings = "[resolver]\nsettings = { label = \"a\" }";
+    let text = text.replacen("[resolver]", settings, 1);
     let docker = layout.path("etc/keywright/docker.json");
     let login = r#"{"auths": {"registry.example.com": {"auth": "YWRhOnNlY3JldA=="}}}"#;
     fs::write(&docker, login).unwrap();
     set_mode(&docker, 0o600);
     layout.write_configuration(&text);
+    set_mode(&layout.configuration(), 0o644);
     set_mode(
         &layout.path("run/credentials/keywright.service/encryption.key"),
         0o604,
@@ -340,6 +343,7 @@ plain_http = true
         "warning: encryption.keys[0].file: every user of this machine may",
         "warning: management.listen: is not a loopback address",
         "warning: registry.hosts[0].plain_http: sends the password unencrypted over the network",
+        "warning: resolver.settings: every user of this machine may",
         "warning: server.tls.private_key: every user of this machine may",
     ] {
         assert_line_starts_with(&checked, expected);

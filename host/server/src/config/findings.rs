@@ -122,7 +122,7 @@ impl Findings {
     }
 
     /// Warns if all users can access a file that contains a secret.
-    pub(super) fn warn_if_world_accessible(&mut self, setting: &str, path: &Path) {
+    pub(crate) fn warn_if_world_accessible(&mut self, setting: &str, path: &Path) {
         if fs::metadata(path).is_ok_and(|metadata| metadata.mode() & 0o007 != 0) {
             self.warning(
                 setting,
