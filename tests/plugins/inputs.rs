@@ -298,7 +298,11 @@ async fn invalid_inputs_are_400_and_name_the_parameter() {
     let server = server().await;
     set(&server, "/input", "first").await;
     for (parameters, expected) in [
-        (json!({"from": 7}), "from must be the name of a credential"),
+        // The plugin, which would change the name, is not called.
+        (
+            json!({"from": 7, "act": "rename"}),
+            "from must be the name of a credential",
+        ),
         (
             json!({"from": [""]}),
             "from must be the name of a credential",

@@ -122,6 +122,10 @@ pub(super) async fn normalize(
     requested: Parameters,
 ) -> Result<Parameters, UseCaseError> {
     let input_parameters = generator.input_parameters();
+    // Limits the size of the copy that is kept while the call waits.
+    requested
+        .named_inputs(input_parameters)
+        .map_err(PluginCallError::ParametersRefused)?;
     let inputs = requested
         .clone()
         .retain(|name| input_parameters.iter().any(|input| input == name));
