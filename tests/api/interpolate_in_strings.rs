@@ -194,6 +194,14 @@ async fn errors_for_references_without_a_value_name_the_credential() {
     }
 }
 
+#[tokio::test]
+async fn deeply_nested_references_need_more_memory() {
+    let server = server().await;
+    let nested = (0..126).fold(json!("((/text))"), |nested, _| json!([nested]));
+    let document = json!({"a": vec![nested; 450]});
+    interpolate(&server, document).await.expect(413).error();
+}
+
 const NOT_INSERTED: &str =
     "can't be inserted into a string: only strings, numbers and booleans can";
 

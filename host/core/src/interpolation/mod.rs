@@ -59,7 +59,7 @@ impl Interpolation {
         if references.is_empty() {
             return Ok(document.text().to_owned());
         }
-        caller.reserve(references.len().saturating_mul(REFERENCE_BYTES))?;
+        caller.reserve(substitution_bytes(&references))?;
         let values = self.fetch(caller, &references).await?;
         let mut substitutions = Substitutions::default();
         let mut pace = Pace::default();
@@ -239,6 +239,20 @@ impl Interpolation {
         }
         Ok(by_name)
     }
+}
+
+/// Returns the memory for references, without their values: at least [`REFERENCE_BYTES`] for each, and as much for each array and
+/// object in which it is the first.
+fn substitution_bytes(references: &[Reference]) -> usize {
+    let mut previous = "".split('/');
+    let counts = references.iter().map(|reference| {
+        let parts = reference.pointer.split('/');
+        let is_shared = |part: &&str| previous.next() == Some(*part);
+        let new = parts.clone().skip_while(is_shared).count();
+        previous = parts;
+        new.saturating_sub(1).max(1)
+    });
+    counts.sum::<usize>().saturating_mul(REFERENCE_BYTES)
 }
 
 /// Returns the size of a document with these versions, once per reference.
