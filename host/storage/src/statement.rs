@@ -98,8 +98,8 @@ pub(crate) fn placeholders(first: usize, count: usize) -> String {
     placeholders.join(", ")
 }
 
-/// The maximum number of cached texts of a [`StatementOfMany`]: the texts for 1, 2, 4, … 256 parameters.
-const TEXTS_CACHED_MAX: usize = 9;
+/// The maximum number of cached texts of a [`StatementOfMany`]: the texts for 1, 2, 4, … 512 parameters.
+const TEXTS_CACHED_MAX: usize = 10;
 
 /// A parameter. A null also has a type, because PostgreSQL requires one.
 #[derive(Clone)]

@@ -13,8 +13,7 @@ use crate::{
     Secret, UseCaseError,
     authorization::{Authorization, Caller, EffectivePermissions},
     credential::{
-        CredentialName, CredentialType, LookupName, NAME_CHARACTERS_MAX, Pace, StoredVersion,
-        VersionStore,
+        CredentialType, LookupName, NAME_CHARACTERS_MAX, Pace, StoredVersion, VersionStore,
     },
     permission::Operation,
     ports::{PluginCallError, PluginFaultError, Reference, Resolvers},
@@ -97,18 +96,21 @@ impl Interpolation {
             .collect();
         names.sort_unstable_by(|one, other| one.folded().cmp(other.folded()));
         names.dedup();
-        let mut by_name = if names.len() > NAMES_READ_FIRST {
-            let (readable, reserved) = self
-                .readable_names(caller, &mut permissions, &in_order, names)
+        let mut by_name = HashMap::new();
+        if names.len() <= NAMES_READ_FIRST {
+            by_name = self.versions_by_folded_name(caller, &names).await?;
+            names.retain(|name| !by_name.contains_key(name.folded()));
+        }
+        let mut reserved = 0;
+        if !names.is_empty() {
+            let readable;
+            (readable, reserved) = self
+                .readable_names(caller, &mut permissions, &in_order, &names)
                 .await?;
-            let by_name = self.versions_by_folded_name(caller, &readable).await?;
-            // An active version may be larger than the latest one.
-            caller.reserve(referenced_bytes(&in_order, &by_name).saturating_sub(reserved))?;
-            by_name
-        } else {
-            self.readable_versions(caller, &mut permissions, &in_order, &names)
-                .await?
-        };
+            by_name.extend(self.versions_by_folded_name(caller, &readable).await?);
+        }
+        // An active version may be larger than the latest one.
+        caller.reserve(referenced_bytes(&in_order, &by_name).saturating_sub(reserved))?;
         let mut permits = HashMap::new();
         let mut size = ReferencedSize::default();
         let mut pace = Pace::default();
@@ -137,59 +139,14 @@ impl Interpolation {
         Ok(opened)
     }
 
-    /// Returns the versions of the credentials that exist and whose stored names the caller may also read. Reads the
-    /// versions before their size is known, so it must only be called for a few names. Adds the permissions for the stored
-    /// names. Reserves memory for a document with the values, once per reference.
-    async fn readable_versions(
-        &self,
-        caller: &Caller,
-        permissions: &mut EffectivePermissions,
-        in_order: &[LookupName],
-        names: &[LookupName],
-    ) -> Result<HashMap<String, StoredVersion>, UseCaseError> {
-        let mut by_name = self.versions_by_folded_name(caller, names).await?;
-        self.add_permissions_on_stored(caller, permissions, names, |name| {
-            by_name.get(name.folded()).map(|version| &version.name)
-        })
-        .await?;
-        by_name.retain(|_, version| permissions.allow(Operation::Read, version.name.as_str()));
-        caller.reserve(referenced_bytes(in_order, &by_name))?;
-        Ok(by_name)
-    }
-
-    /// Adds the permissions for names that are stored in another casing. Looks up permissions for names that do not exist, too, so
-    /// that both refusals take the same time.
-    async fn add_permissions_on_stored<'n>(
-        &self,
-        caller: &Caller,
-        permissions: &mut EffectivePermissions,
-        names: &[LookupName],
-        stored: impl Fn(&LookupName) -> Option<&'n CredentialName>,
-    ) -> Result<(), UseCaseError> {
-        let mut in_other_casing = Vec::new();
-        for name in names {
-            match stored(name) {
-                Some(stored) if stored.as_str() == name.requested() => {}
-                Some(stored) => in_other_casing.push(stored.lookup()),
-                None => in_other_casing.push(name.clone()),
-            }
-        }
-        if !in_other_casing.is_empty() {
-            let authorization = &self.authorization;
-            let on_stored = authorization.permissions_covering_all(caller, &in_other_casing);
-            *permissions = permissions.and(&on_stored.await?);
-        }
-        Ok(())
-    }
-
-    /// Returns the names of the credentials that exist and whose stored names the caller may also read. Reserves memory for
-    /// a document with their latest values, once per reference, and returns its size.
+    /// Returns the stored names of the credentials that exist, if the caller may also read these names, and adds the permissions on
+    /// them. Reserves memory for a document with their latest values, once per reference, and returns its size.
     async fn readable_names(
         &self,
         caller: &Caller,
         permissions: &mut EffectivePermissions,
         in_order: &[LookupName],
-        names: Vec<LookupName>,
+        names: &[LookupName],
     ) -> Result<(Vec<LookupName>, usize), UseCaseError> {
         let mut sizes = HashMap::new();
         for names in names.chunks(NAMES_AT_ONCE) {
@@ -201,10 +158,18 @@ impl Interpolation {
                 sizes.insert(newest.name.folded(), newest);
             }
         }
-        self.add_permissions_on_stored(caller, permissions, &names, |name| {
-            sizes.get(name.folded()).map(|newest| &newest.name)
-        })
-        .await?;
+        // Looks up permissions for names that do not exist, too, so that both refusals take the same time.
+        let in_other_casing = |name: &LookupName| match sizes.get(name.folded()) {
+            Some(newest) if newest.name.as_str() == name.requested() => None,
+            Some(newest) => Some(newest.name.lookup()),
+            None => Some(name.clone()),
+        };
+        let in_other_casing: Vec<_> = names.iter().filter_map(in_other_casing).collect();
+        if !in_other_casing.is_empty() {
+            let authorization = &self.authorization;
+            let on_stored = authorization.permissions_covering_all(caller, &in_other_casing);
+            *permissions = permissions.and(&on_stored.await?);
+        }
         sizes.retain(|_, newest| permissions.allow(Operation::Read, newest.name.as_str()));
         let referenced = in_order.iter().filter_map(|name| sizes.get(name.folded()));
         let bytes = referenced.fold(0, |sum: usize, newest| {
@@ -213,12 +178,12 @@ impl Interpolation {
         // `versions_by_folded_name` refuses larger sizes.
         let bytes = bytes.min(REFERENCED_BYTES_MAX);
         caller.reserve(bytes)?;
-        let is_readable = |name: &LookupName| sizes.contains_key(name.folded());
-        Ok((names.into_iter().filter(is_readable).collect(), bytes))
+        let readable = sizes.values().map(|newest| newest.name.lookup());
+        Ok((readable.collect(), bytes))
     }
 
-    /// Returns the active version of each of these credentials that exists, or the transitional version if it is the only one.
-    /// Reads them in chunks, so that at most [`REFERENCED_BYTES_MAX`] plus one chunk is in memory.
+    /// Returns the active version of each of these credentials that exists in this casing, or the transitional version if it is
+    /// the only one. Reads them in chunks, so that at most [`REFERENCED_BYTES_MAX`] plus one chunk is in memory.
     async fn versions_by_folded_name(
         &self,
         caller: &Caller,
@@ -324,8 +289,8 @@ const REFERENCE_BYTES: usize = 1024;
 /// The maximum number of credentials per query.
 const NAMES_AT_ONCE: usize = 256;
 
-/// The maximum number of credentials whose latest versions are read before their size is known. A version is at most
-/// slightly larger than [`VALUE_BYTES_MAX`](crate::credential::VALUE_BYTES_MAX).
+/// The maximum number of credentials in the requested casing whose latest versions are read before their size is known. A version
+/// is at most slightly larger than [`VALUE_BYTES_MAX`](crate::credential::VALUE_BYTES_MAX).
 const NAMES_READ_FIRST: usize = 16;
 
 /// The resolver returned a position that the document does not have.

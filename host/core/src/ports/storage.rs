@@ -77,7 +77,8 @@ pub trait CredentialRepository: CredentialSearches + CertificateLists {
         names: &[LookupName],
     ) -> Result<Vec<NewestSize>, RepositoryError>;
 
-    /// Returns the latest version of each of these credentials that exists, in no particular order.
+    /// Returns the latest version of each of these credentials that exists, in no particular order. Reads no version of a
+    /// credential whose stored name has another casing.
     async fn newest_by_names(
         &self,
         actor: &Actor,

@@ -48,18 +48,19 @@ impl Database {
 
     /// Runs a statement for any number of names, in batches: the time to prepare a statement grows faster than its number of
     /// parameters.
-    async fn of_names<T: Decoded>(
+    async fn of_names<'n, T: Decoded, const PER_NAME: usize>(
         &self,
         actor: &Actor,
         statement: &'static StatementOfMany,
-        names: &[LookupName],
+        names: &'n [LookupName],
+        parameters: fn(&'n LookupName) -> [&'n str; PER_NAME],
     ) -> Result<Vec<T>, RepositoryError> {
         // A statement may look up each name separately, and would return a repeated name twice.
-        let names: BTreeSet<&str> = names.iter().map(LookupName::folded).collect();
+        let names: BTreeSet<[&str; PER_NAME]> = names.iter().map(parameters).collect();
         let names = Vec::from_iter(names);
         let mut all = Vec::new();
         for some in names.chunks(NAMES_AT_ONCE) {
-            let query = statement.bind([], some.iter().copied());
+            let query = statement.bind([], some.as_flattened().iter().copied());
             let reading = if some.len() <= statements::NAMES_ONE_BY_ONE_MAX {
                 self.reader.decode_all(query.short()).await
             } else {
@@ -192,7 +193,8 @@ impl CredentialRepository for Database {
         actor: &Actor,
         names: &[LookupName],
     ) -> Result<Vec<NewestSize>, RepositoryError> {
-        self.of_names(actor, &statements::NEWEST_SIZES_BY_NAMES, names)
+        let sizes = &statements::NEWEST_SIZES_BY_NAMES;
+        self.of_names(actor, sizes, names, |name| [name.folded()])
             .await
     }
 
@@ -201,8 +203,11 @@ impl CredentialRepository for Database {
         actor: &Actor,
         names: &[LookupName],
     ) -> Result<Vec<StoredVersion>, RepositoryError> {
-        self.of_names(actor, &statements::NEWEST_BY_NAMES, names)
-            .await
+        let newest = &statements::NEWEST_BY_NAMES;
+        self.of_names(actor, newest, names, |name| {
+            [name.folded(), name.requested()]
+        })
+        .await
     }
 
     async fn newest_signed_by(

@@ -130,19 +130,27 @@ pub(crate) fn newest_sizes_by_names(count: usize) -> String {
     )
 }
 
-/// Selects the latest version of each of `count` names (the parameters).
+/// Selects the latest version of each of `count` names (the parameters), unless the stored name has another casing. Each name
+/// follows its folded form.
 pub(crate) fn newest_by_names(count: usize) -> String {
-    of_each_name(
-        select_version!(
-            "from credential c join credential_version v on v.sequence = c.newest_sequence where c.name_folded"
-        ),
-        count,
-    )
+    let select = select_version!(
+        "from credential c join credential_version v on v.sequence = c.newest_sequence where c.name_folded"
+    );
+    let pairs =
+        (1..=count).map(|number| (format!("${}", 2 * number - 1), format!("${}", 2 * number)));
+    if count > NAMES_ONE_BY_ONE_MAX {
+        let (folded, names): (Vec<_>, Vec<_>) = pairs.unzip();
+        let (folded, names) = (folded.join(", "), names.join(", "));
+        return format!("{select} in ({folded}) and c.name in ({names})");
+    }
+    let each = pairs.map(|(folded, name)| format!("{select} = {folded} and c.name = {name}"));
+    each.collect::<Vec<_>>().join(" union all ")
 }
 
 pub(crate) static NEWEST_SIZES_BY_NAMES: StatementOfMany =
     StatementOfMany::new(newest_sizes_by_names);
-pub(crate) static NEWEST_BY_NAMES: StatementOfMany = StatementOfMany::new(newest_by_names);
+pub(crate) static NEWEST_BY_NAMES: StatementOfMany =
+    StatementOfMany::new(|parameters| newest_by_names(parameters / 2));
 
 /// Looks up a few names one by one, because SQLite copies the values of `in` into a temporary table first.
 fn of_each_name(select: &str, count: usize) -> String {

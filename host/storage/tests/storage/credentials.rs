@@ -101,6 +101,11 @@ async fn a_version_for_a_recreated_credential_is_not_added() {
         fixture.database.delete(&name).await.unwrap()
     };
     assert_eq!(delete("/C").await, Deleted::Nothing, "another casing");
+    let names = ["/C", "/c"].map(LookupName::new);
+    for (names, count) in [(&names[..1], 0), (&names, 1)] {
+        let found = fixture.database.newest_by_names(&reader(), names).await;
+        assert_eq!(found.unwrap().len(), count, "{names:?}");
+    }
     assert_eq!(delete("/c").await, Deleted::Credential(credential_id));
     assert!(matches!(append(3).await, Ok(Appended::Changed)));
     assert!(fixture.all("/c").await.is_empty());
