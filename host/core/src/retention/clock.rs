@@ -43,10 +43,14 @@ impl ClockWatch {
             self.settled_at = uptime + CLOCK_SETTLING;
         }
         let settled = now + (self.settled_at - uptime);
+        let trusted_from = follows.and_then(|last| {
+            // The time between the last reading and the start of this process, in which the clock may have jumped.
+            let unobserved = (now - last.seen_at - uptime).max(TimeDelta::zero());
+            last.trusted_from.checked_add_signed(unobserved)
+        });
         ClockRecord {
             seen_at: now,
-            trusted_from: follows
-                .map_or(now + CLOCK_SETTLING, |last| last.trusted_from.max(settled)),
+            trusted_from: trusted_from.map_or(now + CLOCK_SETTLING, |from| from.max(settled)),
         }
     }
 }
@@ -126,6 +130,9 @@ mod tests {
         let mut watch = ClockWatch::default();
         let first = watch.evaluate(DateTime::UNIX_EPOCH, TimeDelta::zero(), None);
         assert!(!first.is_trusted(), "there was no earlier reading");
+        let later = first.seen_at + CLOCK_GAP_MAX;
+        let restarted = ClockWatch::default().evaluate(later, TimeDelta::zero(), Some(first));
+        assert!(!restarted.is_trusted(), "no process ran meanwhile");
     }
 
     #[test]
