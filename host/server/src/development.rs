@@ -47,6 +47,13 @@ pub(crate) fn prepare(
     if config_file.is_file() {
         return Ok(config_file);
     }
+    if directory.join("keywright.db").exists() {
+        return Err(StartupError::new(format!(
+            "{} has a database, but no keywright.toml; restore that file, because a new encryption key can't decrypt the \
+             database, or delete the folder",
+            directory.display()
+        )));
+    }
     create_folder(&directory.join("tls"), 0o700)?;
     let plugins = plugins
         .canonicalize()
@@ -237,18 +244,19 @@ fn generate_encryption_key() -> Result<Zeroizing<String>, StartupError> {
 }
 
 /// Writes a file that only its owner can read, replacing one from an interrupted start. Writes neither through a link nor into a
-/// file of another user.
+/// file of another user. The file is never incomplete: the next start would use an incomplete configuration.
 fn write_private(path: &Path, bytes: &[u8]) -> Result<(), StartupError> {
+    let new = path.with_extension("new");
     // The next line reports any file that remains.
-    let _ = fs::remove_file(path);
+    let _ = fs::remove_file(&new);
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o600);
     options
-        .open(path)
+        .open(&new)
         .and_then(|mut file| {
-            let written = file.write_all(bytes).and_then(|()| file.sync_all());
-            // The next start would use an incomplete configuration.
-            written.inspect_err(|_| drop(fs::remove_file(path)))
+            file.write_all(bytes)?;
+            file.sync_all()?;
+            fs::rename(&new, path)
         })
         .on_file("writing", path)
 }
@@ -305,6 +313,17 @@ mod tests {
         ] {
             assert_eq!(shell_word(text), word);
         }
+    }
+
+    #[test]
+    fn the_key_of_a_database_without_configuration_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        for file in ["certificate.wasm", "encryption.key", "keywright.db"] {
+            fs::write(path.join(file), "kept").unwrap();
+        }
+        prepare(path, path, &"127.0.0.1:8844".parse().unwrap()).unwrap_err();
+        assert_eq!(fs::read(path.join("encryption.key")).unwrap(), b"kept");
     }
 
     #[test]
