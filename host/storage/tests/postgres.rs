@@ -97,6 +97,22 @@ async fn sessions_outlast_the_time_limits_of_the_database() {
 }
 
 #[tokio::test]
+async fn commits_are_synchronous_despite_a_default_of_the_database() {
+    let fixture = Fixture::new().await;
+    server().run_at(
+        &url(&fixture),
+        "alter table credential add check (current_setting('synchronous_commit') = 'on');
+        do $$ begin
+            execute format('alter database %I set synchronous_commit = off', current_database());
+        end $$",
+    );
+    let database = open(postgres_options(&url(&fixture))).await.unwrap();
+    let new = version(&fixture, "/a", "value", 1);
+    let appending = database.append(new, AppendCondition::Always, &[]);
+    appending.await.unwrap();
+}
+
+#[tokio::test]
 async fn a_policy_that_hides_rows_fails_reads() {
     let fixture = Fixture::new().await;
     let role =

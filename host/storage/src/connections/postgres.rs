@@ -428,6 +428,7 @@ impl PostgresConnection {
 /// - `jit` is off because compiling these plans takes longer than running them.
 /// - `quote_all_identifiers` is off because it changes the definitions that `keywright check` compares.
 /// - `row_security` is off so that a statement fails if a policy would hide rows: otherwise, stored credentials would appear absent.
+/// - `synchronous_commit` is not off, so that a crash of the database loses no acknowledged write.
 /// - `idle_session_timeout` and `transaction_timeout` are off because defaults of the role or the database could close pooled
 ///   connections and end migrations.
 ///
@@ -446,6 +447,8 @@ pub(crate) async fn connect(
         "set jit = off".to_owned(),
         "set quote_all_identifiers = off".to_owned(),
         "set row_security = off".to_owned(),
+        "select set_config(name, 'on', false) from pg_settings where name = 'synchronous_commit' and setting = 'off'"
+            .to_owned(),
         // Older versions have none or one of the two.
         "select set_config(name, '0', false) from pg_settings where name in ('idle_session_timeout', 'transaction_timeout')"
             .to_owned(),
