@@ -135,10 +135,15 @@ async fn generated_and_set_keys_keep_their_length() {
         let made = server.generated(&name, "rsa", parameters).await;
         let public_key = made["value"]["public_key"].as_str().unwrap();
         let pkcs1 = json!({"public_key": as_pkcs1(public_key)});
-        for (set, value) in [("/set", made["value"].clone()), ("/pkcs1", pkcs1)] {
+        let private = json!({"private_key": made["value"]["private_key"]});
+        for (set, value) in [
+            ("/set", made["value"].clone()),
+            ("/pkcs1", pkcs1),
+            ("/private", private),
+        ] {
             server.stored(set, "rsa", value).await;
         }
-        for name in [&name, "/set", "/pkcs1"] {
+        for name in [&name, "/set", "/pkcs1", "/private"] {
             let key = regenerated(&server, name).await;
             let bits = public_key_bits(key["public_key"].as_str().unwrap());
             assert_eq!(bits, key_length, "{name}");
@@ -174,6 +179,10 @@ async fn an_ssh_key_keeps_its_length_and_its_comment() {
             assert_eq!(line.splitn(3, ' ').nth(2), comment);
             assert!(key["public_key_fingerprint"].is_string());
         }
+        let private = json!({"private_key": made["value"]["private_key"]});
+        server.stored("/private", "ssh", private).await;
+        let key = regenerated(&server, "/private").await;
+        assert_eq!(blob_length(&key), blob_length(&made["value"]));
     }
 }
 

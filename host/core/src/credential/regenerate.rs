@@ -4,14 +4,15 @@
 use std::iter;
 
 use uuid::Uuid;
+use zeroize::Zeroizing;
 
 use crate::{
     UseCaseError,
     authorization::{Authorization, Caller, Permit},
     certificate::{DURATION_DAYS_MAX, SigningUsages},
     credential::{
-        CredentialName, CredentialVersion, LookupName, Metadata, Parameters, PluginIdentity,
-        StoredVersion, VersionAttributes, VersionStore, Written,
+        CredentialName, CredentialType, CredentialVersion, LookupName, Metadata, Parameters,
+        PluginIdentity, StoredVersion, VersionAttributes, VersionStore, Written,
         certificates::permit_to_write,
         child_versions::ChildVersions,
         draft::{EffectiveParameters, Generation},
@@ -21,6 +22,7 @@ use crate::{
             BaseVersion, DURATION, Limits, as_set, as_stored, current_parameters, named_issuer,
             normalize,
         },
+        version::{fields, take_text},
         version_store::{
             ActiveVersions, Draft, StoredCertificate, TransitionalParent, WRITE_ATTEMPTS_MAX,
         },
@@ -208,7 +210,10 @@ impl RegenerateCredentials {
         base: &CredentialVersion,
         generator: &dyn Generator,
     ) -> Result<Parameters, UseCaseError> {
-        let parameters = regeneration_parameters(BaseVersion::from(base), generator).await?;
+        let mut parameters = regeneration_parameters(BaseVersion::from(base), generator).await?;
+        if let Some(key_length) = self.private_key_length(base, &parameters) {
+            parameters.insert(KEY_LENGTH, key_length.into());
+        }
         let (Some(issuer_parameter), None) =
             (generator.issuer_parameter(), &base.content.parameters)
         else {
@@ -234,6 +239,27 @@ impl RegenerateCredentials {
             },
         };
         as_set(parameters, &limits, signer, generator, issuer_parameter)
+    }
+
+    /// Returns the key length for a key pair that was set and whose private key is longer than the recovered length. Plugins get
+    /// only the public key, which may be missing.
+    fn private_key_length(&self, base: &CredentialVersion, recovered: &Parameters) -> Option<u32> {
+        let is_key_pair =
+            [CredentialType::RSA, CredentialType::SSH].contains(&base.credential_type.as_str());
+        if !is_key_pair || base.content.parameters.is_some() {
+            return None;
+        }
+        let mut fields = fields(&base.content.value).ok()?;
+        let private_key = take_text(&mut fields, "private_key").ok()??;
+        let bits = self
+            .generation
+            .certificates
+            .rsa_bits(&Zeroizing::new(private_key))?;
+        let recovered = recovered.field(KEY_LENGTH)?.as_u64()?;
+        // These lengths can be generated.
+        let covering = [2048, 3072].into_iter().find(|length| bits <= *length);
+        let key_length = covering.unwrap_or(4096);
+        (u64::from(key_length) > recovered).then_some(key_length)
     }
 
     /// Regenerates a certificate: adds a version generated from the parameters of the active version.
