@@ -1,6 +1,7 @@
 //! Adding, deleting and flagging versions of a certificate.
 
 use keywright_harness::Server;
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{Certificate, array, ids, summary, transitional};
@@ -150,8 +151,11 @@ async fn a_value_over_64_kib_is_413() {
     let root = authority("root");
     let private_key = format!("{}{}", root.private_key, "\n".repeat(65_536));
     let value = json!({"certificate": root.certificate, "private_key": private_key});
-    let response = certificate.add_version(json!({"value": value})).await;
-    response.expect(413).error();
+    let body = json!({"value": value});
+    let (path, stranger) = (certificate.path("versions"), server.as_client("x").await);
+    let response = stranger.send(Method::POST, &path, body.clone()).await;
+    response.expect(403).error();
+    certificate.add_version(body).await.expect(413).error();
     assert_eq!(certificate.versions().await.len(), 1);
 }
 

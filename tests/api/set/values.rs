@@ -230,6 +230,21 @@ async fn a_text_over_64_kib_is_413() {
 }
 
 #[tokio::test]
+async fn a_value_over_64_kib_is_403_without_write() {
+    let server = Server::reused().await;
+    let stranger = server.as_client("stranger").await;
+    let long = "x".repeat(VALUE_BYTES_MAX + 1);
+    for (credential_type, value) in [
+        ("password", json!(long)),
+        ("certificate", json!({"private_key": long})),
+    ] {
+        let body = json!({"name": "/a", "type": credential_type, "value": value});
+        let response = stranger.send(Method::PUT, "/api/v1/data", body).await;
+        response.expect(403).error();
+    }
+}
+
+#[tokio::test]
 async fn an_object_over_64_kib_is_413() {
     let server = Server::reused().await;
     let frame_bytes = json!({"username": ""}).to_string().len();

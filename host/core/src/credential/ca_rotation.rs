@@ -47,7 +47,12 @@ impl CaRotation {
         new: NewCertificateVersion,
     ) -> Result<CredentialVersion, UseCaseError> {
         let set = &self.set;
-        let fields = CertificateRequest::parse(&new.value)?;
+        let (id, newest) = (new.certificate_id, VersionSelection::Newest(1));
+        let fields = CertificateRequest::parse(&new.value);
+        if matches!(fields, Err(UseCaseError::ValueTooLarge { .. })) {
+            permit_to_write(&set.authorization, &set.store, caller, id, newest).await?;
+        }
+        let fields = fields?;
         if fields.value.certificate.is_none() {
             return Err(UseCaseError::ValueRefused(
                 "certificate is required".to_owned(),
@@ -58,7 +63,6 @@ impl CaRotation {
             .generator(caller, &CredentialType::certificate())?;
         let generator = generator.as_ref();
         let checked = set.check(generator, fields.value, None).await?;
-        let (id, newest) = (new.certificate_id, VersionSelection::Newest(1));
         let (permit, newest) =
             permit_to_write(&set.authorization, &set.store, caller, id, newest).await?;
         let name = newest

@@ -69,6 +69,7 @@ impl SetCredentials {
         if set.credential_type.is_certificate() {
             return self.certificate(caller, set).await;
         }
+        let name = set.name.lookup();
         let (mut rsa_bits, mut certificate) = (None, None);
         let mut lifetime = Lifetime::default();
         let value = match set.credential_type.as_str() {
@@ -78,7 +79,8 @@ impl SetCredentials {
                 let generator = self.types.generator(caller, &set.credential_type)?;
                 let generator = generator.as_ref();
                 // Checked here so that no guest gets a value that is too large, and again when its result is encrypted.
-                check_size(&set.value)?;
+                self.permit_too_large(caller, &name, check_size(&set.value))
+                    .await?;
                 let value = generator.accept(&set.value).await?;
                 if set.credential_type.as_str() == CredentialType::RSA {
                     rsa_bits = self.shortest_rsa_key(&value)?;
@@ -95,7 +97,6 @@ impl SetCredentials {
                 value
             }
         };
-        let name = set.name.lookup();
         let permitting = self.authorization.permit(caller, Operation::Write, &name);
         let permit = permitting.await?;
         let imported = set.provenance;
@@ -146,15 +147,32 @@ impl SetCredentials {
         Ok(shortest)
     }
 
+    /// Returns a result. If the value is too large, first checks that the caller may write: validation precedes this check, limits
+    /// follow it.
+    async fn permit_too_large<T>(
+        &self,
+        caller: &Caller,
+        name: &LookupName,
+        result: Result<T, UseCaseError>,
+    ) -> Result<T, UseCaseError> {
+        if matches!(result, Err(UseCaseError::ValueTooLarge { .. })) {
+            self.authorization
+                .permit(caller, Operation::Write, name)
+                .await?;
+        }
+        result
+    }
+
     async fn certificate(
         &self,
         caller: &Caller,
         set: Set,
     ) -> Result<CredentialVersion, UseCaseError> {
         let generator = self.types.generator(caller, &set.credential_type)?;
-        let fields = CertificateRequest::parse(&set.value)?;
-        let checked = self.check(generator.as_ref(), fields.value, None).await?;
         let name = set.name.lookup();
+        let fields = CertificateRequest::parse(&set.value);
+        let fields = self.permit_too_large(caller, &name, fields).await?;
+        let checked = self.check(generator.as_ref(), fields.value, None).await?;
         let permitting = self.authorization.permit(caller, Operation::Write, &name);
         let permit = permitting.await?;
         let ca_permit = self.permit_ca(caller, fields.ca_name.as_ref()).await?;
