@@ -384,15 +384,17 @@ impl PathSegments {
     }
 }
 
-/// The ids in a request's path, in order, or `None` if the variable segments are not exactly `COUNT` UUIDs.
-pub(crate) struct PathIds<const COUNT: usize>(pub(crate) Option<[Uuid; COUNT]>);
+/// The ids in a request's path, in order. If the variable segments are not exactly `COUNT` UUIDs, each is the nil UUID, which is
+/// unknown.
+pub(crate) struct PathIds<const COUNT: usize>(pub(crate) [Uuid; COUNT]);
 
 impl<S: Sync, const COUNT: usize> FromRequestParts<S> for PathIds<COUNT> {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         let segments = parts.extensions.get::<PathSegments>();
-        Ok(Self(segments.and_then(PathSegments::ids)))
+        let ids = segments.and_then(PathSegments::ids);
+        Ok(Self(ids.unwrap_or([Uuid::nil(); COUNT])))
     }
 }
 

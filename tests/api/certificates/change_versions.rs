@@ -122,6 +122,7 @@ const REFUSED: &str = r#"
     400 POST PATH {"value": {"certificate": PEM}, "transitional": null} => transitional
     422 POST PATH {"value": {"certificate": PEM}, "metadata": {}} => metadata
     422 POST PATH {"value": {"certificate": PEM}, "unknown": 1} => unknown
+    422 POST /api/v1/certificates/no-uuid/versions {"value": {"unknown": 1}} => unknown
 "#;
 
 #[tokio::test]

@@ -133,6 +133,7 @@ const INVALID_BODIES: &str = r#"
     400 POST /api/v1/permissions {"credential_name": "/a", "permissions": [{"path": "/a", "actor": "", "operations": ["read"]}]}
     400 POST /api/v1/permissions {"credential_name": "/a", "permissions": [{"path": "/a", "actor": "{long}", "operations": ["read"]}]}
     422 POST /api/v1/permissions {"credential_name": "/a", "permissions": [{"path": "/a", "actor": "someone", "operations": ["read"], "uuid": "x"}]}
+    422 POST /api/v1/permissions {"credential_name": "/a", "permissions": [{}, {"path": "/a", "uuid": "x"}]}
     422 POST /api/v1/permissions {"credential_name": "/a", "permissions": [{"path": "/a", "actor": "someone", "operations": ["read"]}], "mode": "x"}
 "#;
 

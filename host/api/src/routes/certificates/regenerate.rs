@@ -10,7 +10,6 @@ use serde::Deserialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::id;
 use crate::{
     description::{LenientBoolean, LenientInteger, Version, example},
     request::{Metadata, StrictJson},
@@ -71,13 +70,13 @@ impl RegenerateRequest {
 
 async fn handler(
     Call { api, caller }: Call,
-    certificate_id: PathIds<1>,
+    PathIds([certificate_id]): PathIds<1>,
     request: Option<StrictJson<RegenerateRequest>>,
 ) -> Result<Response, ApiError> {
     let failed = |failure| ApiError::of(failure, Endpoint::Regenerate);
     let StrictJson(request) = request.unwrap_or_default();
     let regenerate = request
-        .check(id(certificate_id)?)
+        .check(certificate_id)
         .map_err(|long| failed(long.into()))?;
     let written = api
         .credentials

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use serde_json::json;
 
-use super::{id, ids, versions_response};
+use super::versions_response;
 use crate::{
     description::{LenientBoolean, Parameter, SetCertificate, Version, VersionToFlag, example},
     request::{BodyError, JsonText, QueryParameters, StrictJson},
@@ -65,7 +65,7 @@ pub(crate) fn delete_route() -> Route {
 
 async fn list(
     Call { api, caller }: Call,
-    certificate_id: PathIds<1>,
+    PathIds([certificate_id]): PathIds<1>,
     query: QueryParameters,
 ) -> Result<Response, ApiError> {
     let selection = match query.boolean("current")? {
@@ -75,7 +75,7 @@ async fn list(
     let versions = api
         .credentials
         .certificates
-        .versions(&caller, id(certificate_id)?, selection)
+        .versions(&caller, certificate_id, selection)
         .await?;
     versions_response(caller, versions).await
 }
@@ -95,11 +95,11 @@ struct AddVersionRequest {
 
 async fn add(
     Call { api, caller }: Call,
-    certificate_id: PathIds<1>,
+    PathIds([certificate_id]): PathIds<1>,
     StrictJson(request): StrictJson<AddVersionRequest>,
 ) -> Result<Response, ApiError> {
     let new = NewCertificateVersion {
-        certificate_id: id(certificate_id)?,
+        certificate_id,
         value: JsonText::required_value(request.value)?,
         is_transitional: request.transitional,
     };
@@ -107,8 +107,10 @@ async fn add(
     rendered(&VersionBody::of(&version)?)
 }
 
-async fn delete(Call { api, caller }: Call, path: PathIds<2>) -> Result<Response, ApiError> {
-    let [certificate_id, version_id] = ids(path)?;
+async fn delete(
+    Call { api, caller }: Call,
+    PathIds([certificate_id, version_id]): PathIds<2>,
+) -> Result<Response, ApiError> {
     let version = api
         .credentials
         .rotation
@@ -163,14 +165,14 @@ impl<'de> Deserialize<'de> for RequestedVersion {
 
 async fn update_transitional(
     Call { api, caller }: Call,
-    certificate_id: PathIds<1>,
+    PathIds([certificate_id]): PathIds<1>,
     StrictJson(request): StrictJson<UpdateTransitionalVersionRequest>,
 ) -> Result<Response, ApiError> {
     let to = request.version.0?;
     let versions = api
         .credentials
         .rotation
-        .move_transitional_version(&caller, id(certificate_id)?, to, &[])
+        .move_transitional_version(&caller, certificate_id, to, &[])
         .await?;
     for version in &versions {
         caller.trail().disclose(version.id);

@@ -161,12 +161,11 @@ async fn get(Call { api, caller }: Call, query: QueryParameters) -> Result<Respo
     .await
 }
 
-/// Returns one version. An id that is not a UUID is treated as unknown.
+/// Returns one version.
 async fn get_by_id(
     Call { api, caller }: Call,
-    PathIds(id): PathIds<1>,
+    PathIds([id]): PathIds<1>,
 ) -> Result<Response, ApiError> {
-    let [id] = id.ok_or(UseCaseError::NotFound)?;
     let version = api.credentials.read.by_id(&caller, id).await?;
     rendered(&VersionBody::of(&version)?)
 }

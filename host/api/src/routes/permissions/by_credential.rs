@@ -156,8 +156,7 @@ struct EntryRequest {
 struct Entry(Option<String>, String, Vec<String>);
 
 impl Entry {
-    fn read(json: &RawValue) -> Result<Self, ApiError> {
-        let entry: EntryRequest = RequestObject::parse(json.get().as_bytes())?.read()?;
+    fn of(entry: EntryRequest) -> Result<Self, ApiError> {
         let operations = entry.operations.listed(StatusCode::BAD_REQUEST)?;
         let actor = entry.actor.ok_or(BodyError::FieldMissing("actor"))?;
         Ok(Self(entry.path, actor, operations))
@@ -187,8 +186,13 @@ impl AddRequest {
             let expected = "an array of 1 to 100 permissions";
             return Err(BodyError::field("permissions", expected).into());
         }
-        let entries = entries.iter().map(|json| Entry::read(json));
-        let entries: Vec<_> = entries.collect::<Result<_, _>>()?;
+        // An unknown field of any entry is reported before the other errors.
+        let requests = entries
+            .iter()
+            .map(|json| RequestObject::parse(json.get().as_bytes())?.read());
+        let requests: Vec<EntryRequest> = requests.collect::<Result<_, _>>()?;
+        let entries = requests.into_iter().map(Entry::of);
+        let entries: Vec<_> = entries.collect::<Result<_, ApiError>>()?;
         let name = self.credential_name;
         let name = name.ok_or(BodyError::FieldMissing("credential_name"))?;
         let path = PermissionPath::parse(&name).map_err(UseCaseError::from)?;

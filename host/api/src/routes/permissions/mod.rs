@@ -52,8 +52,11 @@ async fn get(Call { api, caller }: Call, query: QueryParameters) -> Result<Respo
     permission_response(found)
 }
 
-async fn get_by_id(Call { api, caller }: Call, path: PathIds<1>) -> Result<Response, ApiError> {
-    let found = api.permissions.by_id(&caller, id(path)?).await;
+async fn get_by_id(
+    Call { api, caller }: Call,
+    PathIds([id]): PathIds<1>,
+) -> Result<Response, ApiError> {
+    let found = api.permissions.by_id(&caller, id).await;
     permission_response(found)
 }
 
@@ -118,14 +121,14 @@ async fn add(
 
 async fn replace(
     Call { api, caller }: Call,
-    path: PathIds<1>,
+    PathIds([id]): PathIds<1>,
     StrictJson(request): StrictJson<GrantRequest>,
 ) -> Result<Response, ApiError> {
     let grant = request.grant()?;
     // Record the details with the request: if the permission does not exist, no resource event would contain them.
     let details = granted(&grant.actor, Some(grant.operations));
     caller.trail().set_details(details);
-    let replaced = api.permissions.replace(&caller, id(path)?, &grant).await;
+    let replaced = api.permissions.replace(&caller, id, &grant).await;
     permission_response(replaced)
 }
 
@@ -140,7 +143,7 @@ struct AmendRequest {
 
 async fn amend(
     Call { api, caller }: Call,
-    path: PathIds<1>,
+    PathIds([id]): PathIds<1>,
     StrictJson(request): StrictJson<AmendRequest>,
 ) -> Result<Response, ApiError> {
     let names = request
@@ -150,12 +153,15 @@ async fn amend(
     // Record the details with the request: if the permission does not exist, no resource event would contain them.
     let details = json!({"operations": operation_names(operations)});
     caller.trail().set_details(details);
-    let amended = api.permissions.amend(&caller, id(path)?, operations).await;
+    let amended = api.permissions.amend(&caller, id, operations).await;
     permission_response(amended)
 }
 
-async fn delete(Call { api, caller }: Call, path: PathIds<1>) -> Result<Response, ApiError> {
-    let deleted = api.permissions.delete(&caller, id(path)?).await;
+async fn delete(
+    Call { api, caller }: Call,
+    PathIds([id]): PathIds<1>,
+) -> Result<Response, ApiError> {
+    let deleted = api.permissions.delete(&caller, id).await;
     permission_response(deleted)
 }
 
@@ -258,12 +264,6 @@ fn permission_response(permission: Result<Permission, UseCaseError>) -> Result<R
 
 fn operation_names(operations: Operations) -> Vec<&'static str> {
     operations.iter().map(Operation::as_str).collect()
-}
-
-/// Returns the id of a path. A segment that is not a UUID is treated as an unknown id.
-fn id(PathIds(id): PathIds<1>) -> Result<Uuid, ApiError> {
-    let [id] = id.ok_or(UseCaseError::PermissionNotFound)?;
-    Ok(id)
 }
 
 fn example() -> Value {
