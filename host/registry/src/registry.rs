@@ -6,8 +6,8 @@ use keywright_core::Secret;
 use parking_lot::Mutex;
 use reqwest::{
     Certificate, Client, Method, Request, RequestBuilder, Response, StatusCode, Url,
-    header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue},
-    redirect::{Attempt, Policy},
+    header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue, LOCATION},
+    redirect::Policy,
 };
 
 use crate::{
@@ -63,8 +63,7 @@ impl Registry {
             .map_err(|_| RegistryAccessError::Address(host.clone()))?;
         let mut client = Client::builder()
             .https_only(!access.is_plain)
-            .redirect(Policy::custom(redirect))
-            .referer(false)
+            .redirect(Policy::none())
             .connect_timeout(CONNECT_TIMEOUT)
             .user_agent(concat!("keywright/", env!("CARGO_PKG_VERSION")));
         if host.is_loopback() {
@@ -202,7 +201,34 @@ impl Registry {
         if let Some(known) = known.filter(|_| is_own) {
             authorize(&mut request, &known);
         }
-        Ok(self.client.execute(request).await?)
+        self.execute(request).await
+    }
+
+    /// Sends a request. Follows up to [`REDIRECTS_MAX`] redirects with the same method, but no redirect from https to another scheme,
+    /// and no 303 after a method that changes data. From the first redirect to another origin on, requests lack the credentials.
+    /// reqwest would omit them only in the request to the first URL of the other origin.
+    async fn execute(&self, mut request: Request) -> Result<Response, RegistryError> {
+        for _ in 0..=REDIRECTS_MAX {
+            let redirected = request.try_clone();
+            let response = self.client.execute(request).await?;
+            let (Some(url), Some(mut next)) = (redirect_target(&response), redirected) else {
+                return Ok(response);
+            };
+            if response.status() == StatusCode::SEE_OTHER && !next.method().is_safe() {
+                return Ok(response);
+            }
+            if next.url().scheme() == "https" && url.scheme() != "https" {
+                let reason = "a redirect from https to another scheme";
+                return Err(RegistryError::Unreachable(reason.to_owned()));
+            }
+            if next.url().origin() != url.origin() {
+                next.headers_mut().remove(AUTHORIZATION);
+            }
+            *next.url_mut() = url;
+            request = next;
+        }
+        let reason = format!("more than {REDIRECTS_MAX} redirects");
+        Err(RegistryError::Unreachable(reason))
     }
 
     /// Returns the value of the `Authorization` header that the challenge requires. `None` if it requires credentials, but the
@@ -219,7 +245,7 @@ impl Registry {
         if let Some(basic) = &basic {
             authorize(&mut request, basic);
         }
-        let response = self.client.execute(request).await?;
+        let response = self.execute(request).await?;
         let response = self.expect(response, resource, StatusCode::OK).await?;
         let body = whole(response, resource, TOKEN_BYTES_MAX).await?;
         bearer(&body).map(Some)
@@ -277,19 +303,20 @@ async fn whole(
     Ok(bytes)
 }
 
-/// Follows up to [`REDIRECTS_MAX`] redirects, but no redirect from https to another scheme. On redirects to another host, the
-/// client omits the credentials.
-fn redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
-    let was_protected = attempt.previous().iter().any(|url| url.scheme() == "https");
-    if attempt.previous().len() > REDIRECTS_MAX {
-        return attempt.error(format!("more than {REDIRECTS_MAX} redirects"));
-    }
-    if was_protected && attempt.url().scheme() != "https" {
-        return attempt.error("a redirect from https to another scheme");
-    }
-    attempt.follow()
+/// Returns the URL to which a response redirects, if it is a redirect.
+fn redirect_target(response: &Response) -> Option<Url> {
+    let location = response.headers().get(LOCATION)?.to_str().ok()?;
+    let target = response.url().join(location).ok()?;
+    REDIRECTS.contains(&response.status()).then_some(target)
 }
 
+const REDIRECTS: [StatusCode; 5] = [
+    StatusCode::MOVED_PERMANENTLY,
+    StatusCode::FOUND,
+    StatusCode::SEE_OTHER,
+    StatusCode::TEMPORARY_REDIRECT,
+    StatusCode::PERMANENT_REDIRECT,
+];
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum number of redirects for one request.
 const REDIRECTS_MAX: usize = 5;

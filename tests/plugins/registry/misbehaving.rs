@@ -244,13 +244,13 @@ fn redirect_target_does_not_get_the_password() {
             if request.line.contains("/manifests/") {
                 return Reply::new(200, &served);
             }
-            Reply::new(307, "").header("Location", &format!("{elsewhere}/blob"))
+            Reply::new(307, "").header("Location", &format!("{elsewhere}/one"))
         });
         let password = password_file(&workshop);
         let login = format!("user = \"ada\"\npassword_file = \"{password}\"");
         let options = workshop.served(&registry, &manifest, &login);
         assert_refused(&options, &["the plugin plain", REFUSED]);
-        assert_eq!(stranger.lines(), ["GET /blob"], "{challenge}");
+        assert_eq!(stranger.lines(), ["GET /one", "GET /two"], "{challenge}");
         assert_no_credentials(stranger.requests().iter().map(|request| &request.head));
         stranger.requests()[0].head.assert_lacks("referer");
     }
@@ -362,6 +362,9 @@ fn stranger(challenge: &'static str) -> Stub {
     Stub::start(move |request: &ReceivedRequest, _, url| {
         if request.line.starts_with("GET /token") {
             return Reply::new(200, r#"{"token": "granted-token"}"#);
+        }
+        if request.line == "GET /one" {
+            return Reply::new(307, "").header("Location", "/two");
         }
         Reply::new(401, "").header("WWW-Authenticate", &challenge.replace("URL", url))
     })
