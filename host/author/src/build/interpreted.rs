@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::project::{BUILT, GENERATED, Project, absolute, read, write};
 use crate::{
-    component::{WIT_FOLDER, World, rename_import},
+    component::{WIT_FOLDER, WIT_LEVELS, World, rename_import},
     error::ProjectError,
     programs::{Call, Program},
 };
@@ -142,7 +142,8 @@ pub(super) fn with_randomness(component: Vec<u8>) -> Result<Vec<u8>, ProjectErro
     rename_import(component, &interface(RENAMED), &interface(RANDOM))
 }
 
-/// Copies WIT with another name for the random package, because `componentize-py --stub-wasi` stubs every WASI import.
+/// Copies WIT with another name for the random package, because `componentize-py --stub-wasi` stubs every WASI import. Copies no
+/// other files, because a downloaded project can contain links to secrets, and the component could contain the copies.
 ///
 /// `levels` limits the folders in this folder, because links can lead back to it.
 fn copy_renamed(from: &Path, to: &Path, levels: u8) -> Result<(), ProjectError> {
@@ -150,12 +151,17 @@ fn copy_renamed(from: &Path, to: &Path, levels: u8) -> Result<(), ProjectError> 
     for entry in fs::read_dir(from).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
         let (from, to) = (from.join(&name), to.join(&name));
-        if !from.is_dir() {
+        if from.is_dir() {
+            if levels > 0 {
+                copy_renamed(&from, &to, levels - 1)?;
+            }
+        } else if from
+            .canonicalize()
+            .is_ok_and(|file| file.extension() == Some("wit".as_ref()))
+        {
             let text = read(&from)?;
             let text = String::from_utf8_lossy(&text).replace(RANDOM, RENAMED);
             write(&to, text.as_bytes())?;
-        } else if levels > 0 {
-            copy_renamed(&from, &to, levels - 1)?;
         }
     }
     Ok(())
@@ -169,7 +175,5 @@ const CLASS_MISSING: &str = "AttributeError: module 'keywright_entry' has no att
 /// The most common reasons why a module can't be imported.
 const NATIVE_HINT: &str = "; if it is not installed, add it to requirements.txt and run `pip install -r requirements.txt`; modules in C \
      or Rust can't be used, only packages in pure Python";
-/// The levels of folders in a folder with WIT: `deps`, and its packages.
-const WIT_LEVELS: u8 = 2;
 const RANDOM: &str = "wasi:random";
 const RENAMED: &str = "keywright-host:random";

@@ -1,6 +1,6 @@
 //! Reads the world of a project, creates components from core modules, and stubs the imports of language runtimes.
 
-use std::path::Path;
+use std::{fs, io, path::Path};
 
 use anyhow::Context;
 use wac_graph::{CompositionGraph, EncodeOptions, PackageId, plug, types::Package};
@@ -12,6 +12,8 @@ use wit_parser::{LiftLowerAbi, ManglingAndAbi, Resolve, WorldId, WorldItem, Worl
 use crate::error::ProjectError;
 
 pub(crate) const WIT_FOLDER: &str = "wit";
+/// The levels of folders in a folder with WIT: `deps`, and its packages.
+pub(crate) const WIT_LEVELS: u8 = 2;
 /// A project's own world. A project without one uses [`GENERATOR_WORLD`].
 const OWN_WORLD: &str = "plugin";
 const GENERATOR_WORLD: &str = "generator-plugin";
@@ -32,6 +34,8 @@ impl World {
                 folder.display()
             )));
         }
+        check_files(&folder, WIT_LEVELS)
+            .map_err(|cause| ProjectError::file("read the WIT in", &folder, cause))?;
         let mut resolve = Resolve::default();
         let (package, _) = resolve.push_dir(&folder).map_err(|cause| {
             let folder = folder.display();
@@ -56,6 +60,23 @@ impl World {
             .get(self.id)
             .map_or("", |world| world.name.as_str())
     }
+}
+
+/// Checks that a folder only contains regular files and folders: a downloaded project can contain a link to an endless device, or a
+/// named pipe without a writer.
+fn check_files(folder: &Path, levels: u8) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            if levels > 0 {
+                check_files(&path, levels - 1)?;
+            }
+        } else if !path.is_file() {
+            let what = format!("{} is not a regular file", path.display());
+            return Err(io::Error::other(what));
+        }
+    }
+    Ok(())
 }
 
 /// Creates a component from a core module that contains its WIT, as wit-bindgen generates it.
