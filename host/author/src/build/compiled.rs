@@ -104,6 +104,8 @@ pub(super) fn go_module(project: &Project<'_>) -> Result<PathBuf, ProjectError> 
         .variable("GOOS", "wasip1")
         .variable("GOARCH", "wasm")
         .arguments(["build", "-buildmode=c-shared", "-trimpath"])
+        // To read version control data, git would run programs that the project's `.git/config` names.
+        .arguments(["-buildvcs=false"])
         .arguments(["-overlay".into(), overlay])
         .arguments(["-ldflags=-checklinkname=0 -s -w", "-o"])
         .arguments([&built, &PathBuf::from(format!("./{GENERATED}"))])
