@@ -278,16 +278,18 @@ async fn check_plugins(
     }
     let sandbox = sections.plugins;
     let mut sandbox = sandbox.unwrap_or_else(|| SandboxConfig::new(PathBuf::new()));
-    let cache_keys = match require_own(&sandbox.cache_directory) {
+    let (cache_keys, cache) = match require_own(&sandbox.cache_directory) {
         Ok(folder) => {
+            let cache = Cache::read_only(&folder);
             sandbox.cache_directory = folder;
-            cache_keys(sections.encryption.as_ref(), key_ring).await
+            let keys = cache_keys(sections.encryption.as_ref(), key_ring).await;
+            (keys, cache)
         }
-        Err(_) => None,
+        Err(_) => (None, Cache::default()),
     };
     let components = Components {
         registry: &sections.registry.unwrap_or_default(),
-        cache: Cache::read_only(&sandbox.cache_directory),
+        cache,
     };
     let resolver = sections.resolver.as_ref();
     let collected = components.collect(sandbox, &sections.generators, resolver);
