@@ -253,6 +253,7 @@ fn the_unit_fits_the_example_configuration() {
             assert!(path.starts_with(&format!("{folder}{directive}/")), "{path}");
         }
     }
+    assert_eq!(directive("OOMPolicy"), "continue");
     let (name, source) = directive("LoadCredential")
         .split_once(':')
         .map(|(name, source)| (name.to_owned(), source.to_owned()))
