@@ -10,6 +10,8 @@ use std::{
     process::{Command, ExitStatus, Stdio},
 };
 
+use keywright_json::is_control_or_invisible;
+
 use crate::error::ProjectError;
 
 /// The search path for external programs.
@@ -185,13 +187,26 @@ impl<'a> Call<'a> {
 /// The variable with the search path, which command lines do not show.
 const PATH: &str = "PATH";
 
+/// Escapes characters that could control a terminal.
+pub(crate) fn printable(text: &str) -> String {
+    let mut printable = String::new();
+    for character in text.chars() {
+        if is_control_or_invisible(character) {
+            printable.extend(character.escape_unicode());
+        } else {
+            printable.push(character);
+        }
+    }
+    printable
+}
+
 /// Quotes a word for a shell if necessary.
 fn quoted(word: &OsStr) -> String {
-    let word = word.to_string_lossy();
+    let word = printable(&word.to_string_lossy());
     let is_plain =
         |character: char| character.is_ascii_alphanumeric() || "-_./=:,+@%".contains(character);
     if !word.is_empty() && word.chars().all(is_plain) {
-        word.into_owned()
+        word
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))
     }
@@ -210,10 +225,10 @@ mod tests {
         };
         let call = Call::new(&programs, Path::new("a folder"), &program)
             .variable("GOOS", "wasip1")
-            .arguments(["-o", "it's", "", "-ldflags=-s -w", "./a"]);
+            .arguments(["-o", "it's", "", "-ldflags=-s -w", "./a\u{1b}"]);
         assert_eq!(
             call.command_line(),
-            r"cd 'a folder' && GOOS=wasip1 echo -o 'it'\''s' '' '-ldflags=-s -w' ./a"
+            r"cd 'a folder' && GOOS=wasip1 echo -o 'it'\''s' '' '-ldflags=-s -w' './a\u{1b}'"
         );
         let here = Call::new(&programs, Path::new("."), &program).command_line();
         assert_eq!(here, "echo");

@@ -13,7 +13,7 @@ use crate::{
     component::{World, component_of_go_module, component_of_module, stub_wasi_imports},
     error::ProjectError,
     language::Language,
-    programs::Programs,
+    programs::{Programs, printable},
 };
 use compiled::{c_module, go_module, rust_module};
 use interpreted::{javascript_component, python_component, with_randomness};
@@ -69,7 +69,7 @@ fn note_formats(project: &Project<'_>, language: Language) -> Result<(), Project
                 let _ = writeln!(
                     io::stderr(),
                     "note: {}:{}: the host ignores \"format\": \"{format}\" in a schema; use \"pattern\"",
-                    file.display(),
+                    printable(&file.to_string_lossy()),
                     number + 1
                 );
             }
