@@ -255,7 +255,9 @@ fn record_with_invalid_parameters_is_rejected() {
         unreachable!("the key is a password")
     };
     let many = PASSWORD_ITERATIONS_MAX + 1;
-    let derived = [(63, 210_000), (64, 0), (64, many)].map(|(salt_bytes, iterations)| {
+    let few = PASSWORD_ITERATIONS_MIN - 1;
+    let invalid = [(63, 210_000), (64, 0), (64, few), (64, many)];
+    let derived = invalid.map(|(salt_bytes, iterations)| {
         let mut changed = parameters.clone();
         changed.salt.truncate(salt_bytes);
         changed.iterations = iterations;

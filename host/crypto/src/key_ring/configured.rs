@@ -22,7 +22,7 @@ use super::{
     WRAPPED_KEY_BYTES_MAX, is_record_of, is_well_formed, record_of,
 };
 
-/// The minimum number of iterations to derive a new key from a password.
+/// The minimum number of iterations to derive a key from a password. Records with fewer iterations are rejected.
 pub const PASSWORD_ITERATIONS_MIN: u32 = 210_000;
 
 /// A configured key.

@@ -252,7 +252,8 @@ fn is_well_formed(record: &KeyRecord) -> bool {
     match &record.derivation {
         KeyDerivation::Password(parameters) => {
             parameters.salt.len() == SALT_BYTES
-                && (1..=PASSWORD_ITERATIONS_MAX).contains(&parameters.iterations)
+                && (PASSWORD_ITERATIONS_MIN..=PASSWORD_ITERATIONS_MAX)
+                    .contains(&parameters.iterations)
         }
         KeyDerivation::Raw => true,
         KeyDerivation::Wrapped(wrapped_key) => {
