@@ -481,10 +481,16 @@ fn active_key_is_recognized_if_another_service_unwraps_it() {
 }
 
 #[test]
-fn wrapped_keys_do_not_repeat() {
-    let made = |_| unlock(vec![wrapped(Service::Prepends(1), "one", true)], &[]).added;
-    let [one, two] = [0, 1].map(made).map(Option::unwrap);
-    assert_ne!(one.derivation, two.derivation);
+fn second_wrapped_key_for_the_active_key_is_rejected() {
+    let key = wrapped(Service::Prepends(1), "one", true);
+    let configured = ConfiguredKeys::new(vec![key]).unwrap();
+    let records = [1, 2].map(|id| now(configured.new_record(Uuid::from_u128(id), at(1))).unwrap());
+    assert_ne!(records[0].derivation, records[1].derivation);
+    let outcome = now(Recognition::default().compare(&configured, &records));
+    assert!(matches!(
+        outcome.unwrap_err(),
+        ComparisonError::ActiveKeyAmbiguous(one, other) if [one, other] == [records[0].id, records[1].id]
+    ));
 }
 
 #[test]

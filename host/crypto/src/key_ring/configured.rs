@@ -120,6 +120,11 @@ pub enum RecordError {
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum ComparisonError {
+    #[error(
+        "the records {0} and {1} contain different keys for the active entry of encryption.keys; keep both, because stored values may \
+         need them; make a new encryption key the active one, and rotate to it"
+    )]
+    ActiveKeyAmbiguous(Uuid, Uuid),
     #[error(transparent)]
     DerivationFailed(#[from] DerivationError),
     #[error(transparent)]
@@ -343,7 +348,9 @@ impl Recognition {
     /// Compares the configured keys with the records that were not compared before. After a failure, it continues with the other
     /// records and keys, and returns the first error. A record without a result can be compared again.
     ///
-    /// A key may have several records. All of them decrypt; the oldest one encrypts, so that all servers agree.
+    /// A key may have several records. All of them decrypt; the oldest one encrypts, so that all servers agree. If the records of
+    /// the active entry contain different keys, one of them may have been added to make servers encrypt with a key that is not
+    /// secret. All but the oldest are rejected.
     pub async fn compare(
         &mut self,
         configured: &ConfiguredKeys,
@@ -453,6 +460,13 @@ impl Recognition {
                     continue;
                 }
             };
+            let active = self.active.filter(|_| index == configured.active);
+            if let Some(active) = active
+                && self.keys.get(&active).map(|key| &key.root) != Some(&data_key.root)
+            {
+                self.compared.insert(record.id);
+                return Err(ComparisonError::ActiveKeyAmbiguous(active, record.id));
+            }
             self.keys.insert(record.id, Arc::new(data_key));
             self.indexes.insert(record.id, index);
             if index == configured.active && self.active.is_none() {
