@@ -261,7 +261,7 @@ pub const BATCH_BYTES_MAX: i64 = 16 * 1_024 * 1_024;
 pub(crate) mod statements {
     //! The SQL. There is one record and one activation for each key that was ever active, so reading all of them is fine.
 
-    use crate::{credential::row::ciphertext, statement::placeholders};
+    use crate::{credential::row::envelope, statement::placeholders};
 
     /// 2⁶². Servers count starts, so a larger ordinal is malformed. It is ignored: there might be no next one.
     macro_rules! ordinal_max {
@@ -339,8 +339,8 @@ pub(crate) mod statements {
     /// First sums up the lengths, without reading ciphertexts: a batch ends at the last version within the limit, and contains
     /// at least one version. A subquery reads the name, so that no plan joins all credentials.
     pub(crate) const VERSIONS_UNDER_KEY: &str = concat!(
-        "select v.sequence, v.id, v.encryption_key_id, v.nonce, ",
-        ciphertext!(),
+        "select v.sequence, v.id, ",
+        envelope!(),
         ", (
             select c.name from credential c where c.sequence = v.credential_sequence
         ) as name

@@ -13,26 +13,15 @@ use keywright_core::{
 
 use crate::statement::{Columns, Decoded, Parameter, Row, column, column_at, small, time};
 
-/// The maximum length of a ciphertext, in bytes. No server writes a longer one, and reading it would take seconds.
-macro_rules! ciphertext_bytes_max {
+/// The envelope of a version. A nonce or a ciphertext that is longer than any server writes is null, because reading it could exhaust
+/// the memory. It is decoded as empty, can't be decrypted, and counts as modified.
+macro_rules! envelope {
     () => {
-        33_554_432
+        "v.encryption_key_id, case when length(v.nonce) <= 64 then v.nonce end as nonce,
+         case when length(v.ciphertext) <= 33554432 then v.ciphertext end as ciphertext"
     };
 }
-pub(crate) use ciphertext_bytes_max;
-
-/// The ciphertext of a version, or its nonce if the ciphertext is too long. The nonce can't be decrypted, so the version counts as
-/// modified.
-macro_rules! ciphertext {
-    () => {
-        concat!(
-            "case when length(v.ciphertext) <= ",
-            $crate::credential::row::ciphertext_bytes_max!(),
-            " then v.ciphertext else v.nonce end as ciphertext"
-        )
-    };
-}
-pub(crate) use ciphertext;
+pub(crate) use envelope;
 
 /// The columns of `credential_version` that [`stored_version_from`] decodes, in its order, except the version's id and sequence.
 macro_rules! version_columns {
@@ -40,8 +29,8 @@ macro_rules! version_columns {
         concat!(
             "v.created_at, v.is_transitional, v.is_generated, v.expires_at, v.is_certificate_authority, v.is_self_signed,
             v.key_length_bits, v.serial_number, v.signed_by, v.issuer_version_id, v.issuer_expires_at, v.plugin_name,
-            v.plugin_version, v.plugin_digest, v.interface_version, v.encryption_key_id, v.nonce, ",
-            $crate::credential::row::ciphertext!(),
+            v.plugin_version, v.plugin_digest, v.interface_version, ",
+            $crate::credential::row::envelope!(),
             ", v.value_expires_at, v.rotate_at"
         )
     };
@@ -146,6 +135,9 @@ pub(crate) fn stored_version_from(
 ) -> Result<StoredVersion, RepositoryError> {
     let credential_type: String = column_at!(row, first + 4, "credential", "credential_type")?;
     let signed_by: Option<String> = column_at!(row, first + 13, "credential_version", "signed_by")?;
+    let nonce: Option<Vec<u8>> = column_at!(row, first + 21, "credential_version", "nonce")?;
+    let ciphertext: Option<Vec<u8>> =
+        column_at!(row, first + 22, "credential_version", "ciphertext")?;
     Ok(StoredVersion {
         id: column_at!(row, first, "credential_version", "id")?,
         sequence: column_at!(row, first + 1, "credential_version", "sequence")?,
@@ -167,8 +159,8 @@ pub(crate) fn stored_version_from(
         },
         envelope: Envelope {
             key_id: column_at!(row, first + 20, "credential_version", "encryption_key_id")?,
-            nonce: column_at!(row, first + 21, "credential_version", "nonce")?,
-            ciphertext: column_at!(row, first + 22, "credential_version", "ciphertext")?,
+            nonce: nonce.unwrap_or_default(),
+            ciphertext: ciphertext.unwrap_or_default(),
         },
     })
 }
