@@ -57,7 +57,7 @@ pub use programs::{
 pub use requests::QUICK_KEY;
 pub use reuse::ReusedServer;
 pub use server::{Server, client_without_reading, server_program};
-pub use storage::{is_on_postgres, run_sql, shared_storage};
+pub use storage::{is_on_postgres, run_sql, shared_storage, without_constraints};
 pub use stub::{ReceivedRequest, Reply, Stub};
 pub use terminal::Terminal;
 pub use waiting::{until, until_some};

@@ -67,8 +67,8 @@ impl EncryptionKeys {
         Ok(KeyUsage::of(&self.used().await?))
     }
 
-    /// Returns the encryption keys with a record, in no particular order, and counts their versions. The ids and the numbers reveal
-    /// no credential, so every authenticated caller may read them.
+    /// Returns the encryption keys with a record or a version, in no particular order, and counts their versions. The ids and the
+    /// numbers reveal no credential, so every authenticated caller may read them.
     pub async fn used(&self) -> Result<Vec<UsedKey>, UseCaseError> {
         let mut keys = Vec::new();
         for (id, versions) in self.repository.versions_by_key().await? {

@@ -120,11 +120,11 @@ async fn add_once(
 impl EncryptionKeyRepository for Database {
     async fn versions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryError> {
         self.reader
-            .fetch_all(statement(statements::VERSIONS_BY_KEY))
+            .fetch_all(statement(statements::VERSIONS_BY_KEY).bind(Uuid::nil()))
             .await?
             .iter()
             .map(|row| {
-                let id = column!(row, "encryption_key", "id")?;
+                let id = column!(row, "encryption_key", "id").unwrap_or_default();
                 Ok((id, count(column!(row, "credential_version", "versions")?)))
             })
             .collect()
@@ -187,11 +187,10 @@ impl KeyRotationRepository for Database {
     }
 
     async fn keys_in_use(&self) -> Result<Vec<Uuid>, RepositoryError> {
-        let query = statement(statements::KEYS_IN_USE);
+        let query = statement(statements::KEYS_IN_USE).bind(Uuid::nil());
         let rows = self.reader.fetch_all(query).await?;
-        rows.iter()
-            .map(|row| column!(row, "encryption_key", "id"))
-            .collect()
+        let id = |row: &Row| column!(row, "encryption_key", "id").unwrap_or_default();
+        Ok(rows.iter().map(id).collect())
     }
 
     async fn versions_under(
@@ -301,17 +300,37 @@ pub(crate) mod statements {
 
     pub(crate) const KEY_IDS: &str = "select k.id from encryption_key k";
 
-    /// Without `exists`, which PostgreSQL may turn into a join that reads the index of all versions.
-    pub(crate) const KEYS_IN_USE: &str = "
-        select k.id from encryption_key k where (
-            select v.encryption_key_id from credential_version v where v.encryption_key_id = k.id limit 1
-        ) is not null";
+    /// The keys of versions, with or without a record. Each step looks up the next key in the index of versions, so the cost does
+    /// not depend on the number of versions. The parameter is the nil UUID. Malformed ids are decoded as it.
+    macro_rules! with_used {
+        ($select:literal) => {
+            concat!(
+                "with recursive used (id) as (
+                    select (
+                        select v.encryption_key_id from credential_version v
+                        where v.encryption_key_id >= $1 order by v.encryption_key_id limit 1
+                    )
+                    union all
+                    select (
+                        select v.encryption_key_id from credential_version v
+                        where v.encryption_key_id > used.id order by v.encryption_key_id limit 1
+                    )
+                    from used where used.id is not null
+                ) ",
+                $select
+            )
+        };
+    }
 
-    pub(crate) const VERSIONS_BY_KEY: &str = "
-        select k.id, (
-            select count(*) from credential_version v where v.encryption_key_id = k.id
+    pub(crate) const KEYS_IN_USE: &str =
+        with_used!("select used.id from used where used.id is not null");
+
+    pub(crate) const VERSIONS_BY_KEY: &str = with_used!(
+        "select s.id, (
+            select count(*) from credential_version v where v.encryption_key_id = s.id
         ) as versions
-        from encryption_key k";
+        from (select used.id from used where used.id is not null union select k.id from encryption_key k) s"
+    );
 
     /// If the key is already the last activated key, it keeps its ordinal, so that servers that start with the same key write
     /// nothing.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use keywright_harness::{Server, Text, is_on_postgres};
+use keywright_harness::{Server, Text, is_on_postgres, without_constraints};
 use serde_json::{Value, json};
 
 use crate::given;
@@ -83,8 +83,7 @@ async fn exactly_the_damaged_records_are_reported() {
     let mut expected = BTreeSet::new();
     for (sql, findings) in damages.map(Option::unwrap) {
         let sql = with_placeholders_replaced(sql);
-        let sql = format!("{}; {sql}", without_constraints());
-        server.run_sql(&sql).await;
+        server.run_sql(&without_constraints(&sql)).await;
         expected.extend(findings.split(", "));
     }
     if !is_on_postgres() {
@@ -163,16 +162,6 @@ async fn seed(server: &Server) {
 }
 
 const SECRET: &str = "the-value-that-no-report-may-hold";
-
-/// Disables the constraints of the database.
-fn without_constraints() -> &'static str {
-    if is_on_postgres() {
-        "set session_replication_role = replica;
-         alter table permission drop constraint if exists permission_operations_check"
-    } else {
-        "pragma foreign_keys = off; pragma ignore_check_constraints = on"
-    }
-}
 
 /// Replaces the placeholders for sequences, ids and differences between the engines.
 fn with_placeholders_replaced(sql: &str) -> String {

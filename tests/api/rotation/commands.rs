@@ -8,6 +8,7 @@ use std::{
 
 use keywright_harness::{
     Server, Text, is_on_postgres, print_message, run_command, run_program, run_sql, shared_storage,
+    without_constraints,
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -196,13 +197,18 @@ async fn rotate_reports_versions_under_an_unknown_key() {
     let server = Server::start_in(server.stop().await, &keys.options(&["b", "a"], OFF)).await;
     seed(&server, 1).await;
     let server = Server::start_in(server.stop().await, &keys.options(&["b"], OFF)).await;
-    let result = server.run_command("keys rotate --wait").expect(3);
-    let reason = "3 versions not rotated: encrypted with keys that are not configured";
-    result.errors.assert_contains(reason);
-    let check = "check-config --no-plugins --connect keywright.toml";
-    let checked = run_program(server.directory(), check, &[]).expect(0);
-    let warning = "warning: encryption.keys: stored values can't be read";
-    checked.output.assert_contains(warning);
+    let delete_record = "delete from encryption_key where id = (
+        select encryption_key_id from credential_version order by sequence limit 1)";
+    for damage in ["", delete_record] {
+        server.run_sql(&without_constraints(damage)).await;
+        let result = server.run_command("keys rotate --wait").expect(3);
+        let reason = "3 versions not rotated: encrypted with keys that are not configured";
+        result.errors.assert_contains(reason);
+        let check = "check-config --no-plugins --connect keywright.toml";
+        let checked = run_program(server.directory(), check, &[]).expect(0);
+        let warning = "warning: encryption.keys: stored values can't be read";
+        checked.output.assert_contains(warning);
+    }
 }
 
 #[tokio::test]

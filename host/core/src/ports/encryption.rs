@@ -83,7 +83,7 @@ pub struct PasswordDerivation {
 /// The stored records of encryption keys.
 #[async_trait]
 pub trait EncryptionKeyRepository: Send + Sync {
-    /// Returns the number of versions encrypted with each key that has a record, in no particular order.
+    /// Returns the number of versions encrypted with each key that has a record or a version, in no particular order.
     async fn versions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryError>;
 
     /// Returns the number of encryptions reserved for each key, in no particular order. Unused keys may be missing.

@@ -314,6 +314,7 @@ fn is_whole_scan(step: &str) -> bool {
         "SCAN measured",
         "SCAN summed",
         "SCAN chosen",
+        "SCAN used",
     ]
     .contains(&step)
         || step.starts_with("SCAN (subquery-");
