@@ -237,15 +237,17 @@ fn bind_version(query: Statement, version: &ResealedVersion) -> Statement {
         .bind(version.envelope.ciphertext.as_slice())
 }
 
+/// Decodes a version. Reads malformed columns as empty: then the version can't be decrypted, but does not fail its batch.
 fn sealed_version(row: &Row) -> Result<SealedVersion, RepositoryError> {
+    let name = column!(row, "credential", "name").unwrap_or_default();
     Ok(SealedVersion {
         sequence: column!(row, "credential_version", "sequence")?,
-        id: column!(row, "credential_version", "id")?,
-        name: CredentialName::from_stored(column!(row, "credential", "name")?),
+        id: column!(row, "credential_version", "id").unwrap_or_default(),
+        name: CredentialName::from_stored(name),
         envelope: Envelope {
             key_id: column!(row, "credential_version", "encryption_key_id")?,
-            nonce: column!(row, "credential_version", "nonce")?,
-            ciphertext: column!(row, "credential_version", "ciphertext")?,
+            nonce: column!(row, "credential_version", "nonce").unwrap_or_default(),
+            ciphertext: column!(row, "credential_version", "ciphertext").unwrap_or_default(),
         },
     })
 }

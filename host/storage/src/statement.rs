@@ -275,11 +275,15 @@ impl Columns for rusqlite::Row<'_> {
 }
 
 impl SqliteRow {
-    /// Copies a row, so that it can be used after the statement moves on to the next row.
+    /// Copies a row, so that it can be used after the statement moves on to the next row. Replaces what is not UTF-8 by characters
+    /// that no name contains, so that a damaged row does not fail a whole list.
     pub(crate) fn copy(row: &rusqlite::Row<'_>, names: Arc<[Box<str>]>) -> rusqlite::Result<Self> {
-        let values = (0..names.len()).map(|position| row.get::<_, Value>(position));
+        let values = (0..names.len()).map(|position| match row.get_ref(position)? {
+            ValueRef::Text(text) => Ok(String::from_utf8_lossy(text).into_owned().into()),
+            value => Ok(value.try_into()?),
+        });
         Ok(Self {
-            values: values.collect::<Result<_, _>>()?,
+            values: values.collect::<rusqlite::Result<_>>()?,
             names,
         })
     }

@@ -1,6 +1,8 @@
 //! Rotations by several servers, killed servers, reversed directions, and damaged versions.
 
-use keywright_harness::{Server, Text, run_sql, shared_storage};
+use keywright_harness::{
+    Server, Text, is_on_postgres, run_sql, shared_storage, without_constraints,
+};
 use tempfile::TempDir;
 
 use super::{
@@ -173,7 +175,11 @@ async fn undecryptable_versions_are_logged_once_and_skipped() {
     set(&caller, "/last", "v").await.expect(200);
     values.insert("/last".to_owned(), vec!["v".to_owned()]);
     let folder = server.stop().await;
-    run_sql(folder.path(), COPY).await;
+    let damage = format!(
+        "{COPY}; update credential_version set sequence = -1
+         where sequence = (select min(sequence) from credential_version)"
+    );
+    run_sql(folder.path(), &without_constraints(&damage)).await;
 
     let options = keys.options(&["b", "a"], "batch_versions = 4\ninterval_seconds = 1");
     let server = Server::start_in(folder, &options).await;
@@ -197,6 +203,12 @@ async fn undecryptable_versions_are_logged_once_and_skipped() {
     assert_eq!(result_fields["rotation.versions_failed"], 2);
     assert_eq!(result_fields["rotation.versions_remaining"], 2);
 
+    if !is_on_postgres() {
+        let sql = "update credential set name = cast(x'2fff' as text) where name = '/damaged/2'";
+        server.run_sql(sql).await;
+    }
+    assert_eq!(server.found_names("path=/damaged").await.len(), 2);
+
     // The command reports these versions by its exit status, and lists their ids.
     for arguments in [["keys", "rotate", "--quiet"], ["keys", "rotate", "--wait"]] {
         let result = server.run_command(&arguments).expect(3);
@@ -205,6 +217,9 @@ async fn undecryptable_versions_are_logged_once_and_skipped() {
             "{result:?}"
         );
     }
+
+    let restored = "update credential set name = name_folded where name_folded = '/damaged/2'";
+    server.run_sql(restored).await;
 
     // After the damaged versions are deleted, the rotation completes.
     for name in ["/damaged/1", "/damaged/2"] {

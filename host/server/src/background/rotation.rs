@@ -88,7 +88,7 @@ impl<R: Reporter> Rotation<R> {
         pass: &mut Pass,
         stop: &CancellationToken,
     ) -> Result<bool, UseCaseError> {
-        let mut after_sequence = 0;
+        let mut after_sequence = i64::MIN;
         loop {
             if !self.rotate.is_towards_active_key().await? {
                 self.reporter.superseded();
@@ -341,7 +341,8 @@ mod tests {
             after_sequence: i64,
             count_max: u32,
         ) -> Result<Vec<SealedVersion>, RepositoryError> {
-            let last = self.count.min(after_sequence + i64::from(count_max));
+            let after = after_sequence.max(0);
+            let last = self.count.min(after + i64::from(count_max));
             let version = |sequence: i64| SealedVersion {
                 sequence,
                 id: Uuid::from_u128(sequence.unsigned_abs().into()),
@@ -352,7 +353,7 @@ mod tests {
                     ciphertext: Vec::new(),
                 },
             };
-            Ok((after_sequence + 1..=last).map(version).collect())
+            Ok((after + 1..=last).map(version).collect())
         }
 
         async fn replace_envelopes(&self, _: &[ResealedVersion]) -> Result<u64, RepositoryError> {

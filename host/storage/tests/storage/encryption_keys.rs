@@ -12,7 +12,7 @@ use keywright_core::{
 use keywright_storage::BATCH_BYTES_MAX;
 use uuid::Uuid;
 
-use crate::support::{Fixture, KEY_ID, at, key};
+use crate::support::{Fixture, KEY_ID, at, is_on_postgres, key};
 
 #[tokio::test]
 async fn records_are_read_as_written_oldest_first() {
@@ -259,4 +259,21 @@ async fn a_batch_has_a_size_limit_and_at_least_one_version() {
     }
     let rest = repository.versions_under(OTHER_KEY, after, 9).await;
     assert!(rest.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn version_without_a_credential_is_in_a_batch_without_a_name() {
+    let fixture = Fixture::new().await;
+    fixture.append("/a", "value", 1).await;
+    let disable_constraints = if is_on_postgres() {
+        "set session_replication_role = replica"
+    } else {
+        "pragma foreign_keys = off"
+    };
+    let change = "update credential_version set credential_sequence = 99";
+    fixture
+        .change(&format!("{disable_constraints}; {change}"))
+        .await;
+    let batch = fixture.database.versions_under(KEY_ID, 0, 1).await.unwrap();
+    assert_eq!(batch[0].name.as_str(), "");
 }

@@ -255,7 +255,7 @@ impl Fixture {
 }
 
 /// Returns whether the test program, which is named after its engine, tests PostgreSQL.
-fn is_on_postgres() -> bool {
+pub(crate) fn is_on_postgres() -> bool {
     module_path!().starts_with("postgres::")
 }
 
