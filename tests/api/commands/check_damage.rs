@@ -133,6 +133,18 @@ async fn a_finding_names_credential_version_and_columns() {
     assert_eq!(result.output, format!("{}{summary}", lines.concat()));
 }
 
+#[tokio::test]
+async fn versions_with_a_negative_sequence_are_reported() {
+    let server = Server::start().await;
+    server.set_value("/a", SECRET).await;
+    let sql = "update credential_version set sequence = -1;
+        update credential set newest_sequence = -1, current_sequence = -1";
+    server.run_sql(&without_constraints(sql)).await;
+    let result = server.run_command("check").expect(3);
+    let finding = "database_damaged: database: rows of credential_version with a sequence below 1, which are not checked: 1\n";
+    result.output.assert_contains(finding);
+}
+
 async fn seed(server: &Server) {
     let names = "/sound /copied /unknown-key /absent-key /no-version /newest /current /transitional /transitional \
         /folded /malformed /type /unindexed /superfluous /otherwise /value /recorded /orphan /casing \

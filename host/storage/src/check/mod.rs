@@ -35,10 +35,12 @@ impl Database {
 #[async_trait]
 impl CheckRepository for Database {
     async fn damage(&self) -> Result<Vec<String>, RepositoryError> {
-        match self.reader.engine() {
+        let mut damage = match self.reader.engine() {
             Engine::Postgres => postgres_damage(&self.reader).await,
             Engine::Sqlite => sqlite_damage(&self.reader).await,
-        }
+        }?;
+        damage.extend(or_error_line(not_checked(&self.reader).await)?);
+        Ok(damage)
     }
 
     async fn schema_differences(&self) -> Result<Vec<String>, RepositoryError> {
@@ -144,6 +146,19 @@ async fn sqlite_damage(reader: &Connections) -> Result<Vec<String>, RepositoryEr
     let mut damage = or_error_line(sqlite_integrity(reader).await)?;
     damage.extend(or_error_line(sqlite_dangling(reader).await)?);
     Ok(damage)
+}
+
+/// Counts the rows that no range of a check contains: sequences begin at 1.
+async fn not_checked(reader: &Connections) -> Result<Vec<String>, RepositoryError> {
+    let rows = reader.fetch_all(statement(statements::NOT_CHECKED)).await?;
+    let line = |row: &Row| {
+        let table: String = column!(row, "pg_catalog", "name")?;
+        let rows = count(column!(row, "pg_catalog", "rows")?);
+        Ok(format!(
+            "rows of {table} with a sequence below 1, which are not checked: {rows}"
+        ))
+    };
+    rows.iter().map(line).collect()
 }
 
 fn or_error_line(
@@ -432,6 +447,13 @@ pub(crate) mod statements {
             union all select 'permission', max(sequence) from permission
         ) t cross join lateral (select pg_get_serial_sequence(t.name, 'sequence') as name) s
         where has_sequence_privilege(s.name, 'select') and t.last > coalesce(pg_sequence_last_value(s.name::regclass), 0)";
+
+    pub(crate) const NOT_CHECKED: &str = "
+        select s.name, s.rows from (
+            select 'credential' as name, count(*) as rows from credential where sequence < 1
+            union all select 'credential_version', count(*) from credential_version where sequence < 1
+            union all select 'permission', count(*) from permission where sequence < 1
+        ) s where s.rows > 0";
 
     /// SQLite: every page, index and column constraint, and the structure of the index of names. Reads everything on purpose.
     pub(crate) const SQLITE_INTEGRITY: &str = "pragma integrity_check";

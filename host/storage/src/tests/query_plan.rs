@@ -451,6 +451,7 @@ const STATEMENTS_OF_SERVERS: &[&str] = &[
     encryption_key::LAST_ACTIVATED,
     encryption_key::VERSIONS_UNDER_KEY,
     check::PERMISSIONS,
+    check::NOT_CHECKED,
     lease::ACQUIRE,
     lease::RENEW,
     lease::RELEASE,
