@@ -20,7 +20,7 @@ use crate::started::{StartupContext, StartupError};
 pub(crate) fn require_own(path: &Path) -> Result<PathBuf, StartupError> {
     let real = path::absolute(path).and_then(|path| real_path(&path));
     let real = real.on_file("finding the path of", path)?;
-    // Whoever may write the folder could create the part below it.
+    // If the part below is absent, any user who may write the folder could create it.
     let mut is_absent = false;
     for part in real.ancestors() {
         let found = match fs::symlink_metadata(part) {

@@ -4,6 +4,7 @@ mod background;
 mod certificates;
 mod check;
 mod encryption;
+mod permission;
 mod plugins;
 mod storage;
 
@@ -27,6 +28,7 @@ pub use encryption::{
     EncryptionKeyRepository, Envelope, KeyDerivation, KeyManagement, KeyManagementError, KeyRecord,
     KeyStatus, PasswordDerivation, RecognitionError, SealContext, SealError, Sealer,
 };
+pub use permission::PermissionRepository;
 pub use plugins::{
     Generator, GeneratorDescription, Generators, HostWork, Input, OpenCircuit,
     POINTER_SEGMENTS_MAX, PluginCallError, PluginFaultError, PluginState, PluginStates,
@@ -35,9 +37,9 @@ pub use plugins::{
 pub use storage::{
     Additions, AllAppended, AppendCondition, Appended, CertificateLists, CredentialKey,
     CredentialRepository, CredentialSearches, Deleted, EXPIRY_MOMENTS, ExpiryCounts, NewVersion,
-    NewestSize, PermissionRepository, PermittedRead, PermittedVersions, ReadSigned, ReadVersions,
-    Receive, SignedName, SignedTypes, TransitionalVersion, VersionChange, VersionChanged,
-    VersionKey, VersionSelection, VersionsSize,
+    NewestSize, PermittedRead, PermittedVersions, ReadSigned, ReadVersions, Receive, SignedName,
+    SignedTypes, TransitionalVersion, VersionChange, VersionChanged, VersionKey, VersionSelection,
+    VersionsSize,
 };
 
 /// The source of the current time.
