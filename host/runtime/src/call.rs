@@ -39,7 +39,7 @@ const HANDLES_MAX: usize = 64;
 /// as such.
 const COPIED_BYTES_SLACK: usize = 64 * 1024;
 
-/// The only function whose calls may take long. All other functions share the short lane.
+/// The only function whose calls may take long. All other functions share the lane `brief`.
 pub(crate) const GENERATE: &str = "generate";
 /// The maximum processor time of a call of any function but [`GENERATE`], in milliseconds.
 const SHORT_CALL_MS_MAX: u64 = 3_000;

@@ -394,7 +394,7 @@ mod tests {
     use crate::{DatabaseOptions, SqliteOptions, database::NoIdentifiers};
 
     #[tokio::test]
-    async fn a_long_list_waits_for_another_one_of_its_actor_for_a_limited_time() {
+    async fn a_long_list_waits_for_another_one_for_a_limited_time() {
         let folder = tempfile::tempdir().unwrap();
         let options = DatabaseOptions::Sqlite(SqliteOptions {
             path: folder.path().join("permissions.sqlite"),

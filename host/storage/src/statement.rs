@@ -276,7 +276,7 @@ impl Columns for rusqlite::Row<'_> {
 
 impl SqliteRow {
     /// Copies a row, so that it can be used after the statement moves on to the next row. Replaces malformed UTF-8 by characters that
-    /// no name contains, so that a damaged row does not fail a whole list.
+    /// no credential's name contains, so that a damaged row does not fail a whole list.
     pub(crate) fn copy(row: &rusqlite::Row<'_>, names: Arc<[Box<str>]>) -> rusqlite::Result<Self> {
         let values = (0..names.len()).map(|position| match row.get_ref(position)? {
             ValueRef::Text(text) => Ok(String::from_utf8_lossy(text).into_owned().into()),

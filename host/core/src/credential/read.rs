@@ -139,8 +139,8 @@ impl ReadCredentials {
         found.finish()
     }
 
-    /// Deletes a credential with all its versions. Permissions on its name remain. After a failure, or if the
-    /// caller's permission is removed meanwhile, the newest versions of a credential with many versions may remain.
+    /// Deletes a credential with all its versions. Permissions on its name remain. If the deletion of many versions
+    /// fails, or the caller's permission is removed before its end, the newest versions may remain.
     pub async fn delete(&self, caller: &Caller, name: &LookupName) -> Result<(), UseCaseError> {
         let permitting = self.authorization.permit(caller, Operation::Delete, name);
         let permit = permitting.await?;

@@ -206,8 +206,8 @@ impl Interpolation {
     }
 }
 
-/// Returns the memory for references, without their values: at least [`REFERENCE_BYTES`] for each, and as much for each array and
-/// object in which it is the first.
+/// Returns the memory for references, without their values: [`REFERENCE_BYTES`] for each, or for each array and object in which it is
+/// the first if these are several.
 fn substitution_bytes(references: &[Reference]) -> usize {
     let mut previous = "".split('/');
     let counts = references.iter().map(|reference| {

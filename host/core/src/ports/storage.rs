@@ -128,8 +128,9 @@ pub trait CredentialRepository: CredentialSearches + CertificateLists {
         additions: Additions,
     ) -> Result<VersionChanged, RepositoryError>;
 
-    /// Deletes a credential in this casing if it has at most [`BATCH_VERSIONS_MAX`](crate::retention::BATCH_VERSIONS_MAX)
-    /// versions. Otherwise, deletes at most that many versions, the oldest first.
+    /// Deletes the credential whose stored name has this casing if it has at most
+    /// [`BATCH_VERSIONS_MAX`](crate::retention::BATCH_VERSIONS_MAX) versions. Otherwise, deletes at most that many versions, the
+    /// oldest first.
     async fn delete(&self, name: &CredentialName) -> Result<Deleted, RepositoryError>;
 
     /// Checks the health of the database without writing.

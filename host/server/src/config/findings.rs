@@ -121,7 +121,7 @@ impl Findings {
         }
     }
 
-    /// Warns if all users can access a file that contains a secret.
+    /// Warns if all users can access a file that may contain a secret.
     pub(crate) fn warn_if_world_accessible(&mut self, setting: &str, path: &Path) {
         if fs::metadata(path).is_ok_and(|metadata| metadata.mode() & 0o007 != 0) {
             self.warning(

@@ -178,7 +178,8 @@ reference of the installed version.
   contain hyphens: configure such names in the file.
 - Except in the `settings` of plugins, the file contains no secrets: settings name the file or environment variable that contains a secret.
 - Unknown settings are rejected, and so are environment variables that start with `KEYWRIGHT_` and match no setting.
-  `KEYWRIGHT_LOG` overrides `log.filter`. The server ignores `KEYWRIGHT_CLIENT_…` and `KEYWRIGHT_TOKEN`, which configure the client.
+  `KEYWRIGHT_LOG` overrides `log.filter` unless it is empty. The server ignores `KEYWRIGHT_CLIENT_…` and `KEYWRIGHT_TOKEN`, which configure
+  the client.
 ";
 
 #[cfg(test)]

@@ -223,7 +223,7 @@ impl Fixture {
 }
 
 #[tokio::test]
-async fn bytes_one_past_their_limit_are_read_as_none() {
+async fn bytes_beyond_their_limit_are_read_as_empty() {
     let fixture = Fixture::new().await;
     fixture.append("/a", "value", 1).await;
     for (column, bytes_max) in [("ciphertext", 33_554_432), ("nonce", 64)] {
