@@ -91,9 +91,7 @@ impl<W: Write> EntryWriter<W> {
 fn write_yaml(output: &mut impl Write, node: &Node, indent: usize) -> io::Result<()> {
     match node {
         Node::Scalar(scalar) => write_scalar(output, scalar, indent),
-        Node::List(nodes) if nodes.is_empty() => output.write_all(b"[]"),
-        Node::Mapping(fields) if fields.is_empty() => output.write_all(b"{}"),
-        Node::List(nodes) => {
+        Node::List(nodes) if is_block(node, indent) => {
             for (index, node) in nodes.iter().enumerate() {
                 if index > 0 {
                     break_line(output, indent)?;
@@ -103,7 +101,7 @@ fn write_yaml(output: &mut impl Write, node: &Node, indent: usize) -> io::Result
             }
             Ok(())
         }
-        Node::Mapping(fields) => {
+        Node::Mapping(fields) if is_block(node, indent) => {
             for (index, (key, node)) in fields.iter().enumerate() {
                 if index > 0 {
                     break_line(output, indent)?;
@@ -112,6 +110,44 @@ fn write_yaml(output: &mut impl Write, node: &Node, indent: usize) -> io::Result
                 write_field(output, node, indent)?;
             }
             Ok(())
+        }
+        node => write_on_one_line(output, node),
+    }
+}
+
+/// Returns whether each item or field of a node has its own line.
+fn is_block(node: &Node, indent: usize) -> bool {
+    let is_empty = match node {
+        Node::Scalar(_) => return false,
+        Node::List(nodes) => nodes.is_empty(),
+        Node::Mapping(fields) => fields.is_empty(),
+    };
+    !is_empty && indent <= BLOCK_INDENT_MAX
+}
+
+/// Writes a node in flow style.
+fn write_on_one_line(output: &mut impl Write, node: &Node) -> io::Result<()> {
+    match node {
+        Node::Scalar(scalar) if scalar.is_quoted => {
+            output.write_all(single_line(&scalar.text).as_bytes())
+        }
+        Node::Scalar(scalar) => output.write_all(scalar.text.as_bytes()),
+        Node::List(nodes) => {
+            output.write_all(b"[")?;
+            for node in nodes {
+                write_on_one_line(output, node)?;
+                output.write_all(b", ")?;
+            }
+            output.write_all(b"]")
+        }
+        Node::Mapping(fields) => {
+            output.write_all(b"{")?;
+            for (key, node) in fields {
+                write!(output, "? {} : ", *single_line(key))?;
+                write_on_one_line(output, node)?;
+                output.write_all(b", ")?;
+            }
+            output.write_all(b"}")
         }
     }
 }
@@ -128,12 +164,7 @@ fn write_key(output: &mut impl Write, key: &str, indent: usize) -> io::Result<()
 }
 
 fn write_field(output: &mut impl Write, node: &Node, indent: usize) -> io::Result<()> {
-    let is_nested = match node {
-        Node::Scalar(_) => false,
-        Node::List(nodes) => !nodes.is_empty(),
-        Node::Mapping(fields) => !fields.is_empty(),
-    };
-    if is_nested {
+    if is_block(node, indent + 1) {
         break_line(output, indent + 1)?;
     } else {
         output.write_all(b" ")?;
@@ -238,6 +269,10 @@ fn is_plain(text: &str) -> bool {
 const WORDS: [&str; 9] = ["true", "false", "yes", "no", "on", "off", "y", "n", "null"];
 
 const INDENTATION: &[u8] = b"  ";
+
+/// The deepest indentation of block style. Without a limit, the indentation of 32,000 lines could be longer than
+/// an importer accepts, and the whole export could not be imported.
+const BLOCK_INDENT_MAX: usize = 8;
 
 /// Well below the 1,024 characters that YAML allows.
 const SIMPLE_KEY_CHARACTERS_MAX: usize = 512;
@@ -359,6 +394,19 @@ mod tests {
         for format in [Format::Json, Format::Yaml] {
             let values = [value.clone(), value.clone()];
             assert_eq!(read(format, &written(format, &values)), values);
+        }
+    }
+
+    #[test]
+    fn long_and_deeply_nested_values_survive_a_round_trip() {
+        let item = json!({"k".repeat(2_000): 1, "a\nb": ["\u{1}: '", {}, []]});
+        let items = vec![item.clone(), json!(vec![0; 30_000])];
+        let nested = (0..120).fold(json!(items), |inner, _| json!([inner]));
+        for format in [Format::Json, Format::Yaml] {
+            assert_eq!(
+                read(format, &written(format, &[json!({"a": nested})])),
+                [json!({"a": nested})]
+            );
         }
     }
 
