@@ -291,7 +291,7 @@ impl Client {
     /// Deletes a credential with all its versions.
     pub async fn delete_credential(&self, name: &str) -> Result<(), Error> {
         let call = Call::new(Method::DELETE, DATA).query("name", name);
-        self.send(&call).await.map(drop)
+        self.execute_without_result(&call).await
     }
 
     /// Generates a credential, or returns the existing version: see [`GenerateMode`].

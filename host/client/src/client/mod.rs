@@ -92,7 +92,14 @@ impl Client {
             .map_err(Error::ResponseMalformed)
     }
 
-    pub(crate) async fn send(&self, call: &Call) -> Result<Response, Error> {
+    /// Sends a request whose response has no body: a proxy may respond with a page and status 200.
+    pub(crate) async fn execute_without_result(&self, call: &Call) -> Result<(), Error> {
+        let response = self.send(call).await?;
+        let is_empty = response.body.is_empty();
+        is_empty.then_some(()).ok_or(Error::ResponseTooLarge(0))
+    }
+
+    async fn send(&self, call: &Call) -> Result<Response, Error> {
         send_with_retries(call, &self.shared.waits, || self.send_once(call)).await
     }
 
