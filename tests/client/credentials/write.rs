@@ -333,7 +333,12 @@ fn schemas_that_take_long_to_validate_are_left_to_the_server() {
     let patterns: Vec<_> = (0..2_000)
         .map(|number| json!({"pattern": format!("(?:[a-z]{{200}}){{{number}}}")}))
         .collect();
+    let nested = (0..60).fold(
+        json!({}),
+        |inner, _| json!({"anyOf": [inner], "unevaluatedProperties": {"type": "string"}}),
+    );
     for parameters in [
+        nested,
         json!({"$defs": definitions, "allOf": [{"$ref": "#/$defs/0"}]}),
         json!({"properties": {"digits": {"allOf": patterns}}}),
         json!({"properties": {"digits": {"pattern": "(?:[a-z]{200}){200}"}}}),

@@ -109,7 +109,7 @@ fn may_be_converted(error: &ValidationError<'_>) -> bool {
 /// Returns the validator of a schema. `None` if only the server can validate: the schema is malformed, or its validation could
 /// take very long or very much memory. A malicious server can send any schema.
 fn validator(schema: &Value) -> Option<Validator> {
-    if schema.to_string().len() > SCHEMA_BYTES_MAX || has_reference(schema) {
+    if schema.to_string().len() > SCHEMA_BYTES_MAX || has_multiplier(schema) {
         return None;
     }
     let patterns = jsonschema::PatternOptions::regex()
@@ -123,18 +123,23 @@ fn validator(schema: &Value) -> Option<Validator> {
         .ok()
 }
 
-/// Returns whether a schema refers to others, which can multiply the work of a short schema.
-fn has_reference(schema: &Value) -> bool {
+/// Returns whether a schema has a keyword that multiplies the work: a reference, or one that validates the same schemas again.
+fn has_multiplier(schema: &Value) -> bool {
     match schema {
-        Value::Array(items) => items.iter().any(has_reference),
+        Value::Array(items) => items.iter().any(has_multiplier),
         Value::Object(fields) => fields
             .iter()
-            .any(|(key, field)| REFERENCES.contains(&key.as_str()) || has_reference(field)),
+            .any(|(key, field)| MULTIPLIERS.contains(&key.as_str()) || has_multiplier(field)),
         _ => false,
     }
 }
 
-const REFERENCES: [&str; 2] = ["$ref", "$dynamicRef"];
+const MULTIPLIERS: [&str; 4] = [
+    "$ref",
+    "$dynamicRef",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+];
 
 /// The longest schema of a server, in bytes.
 const SCHEMA_BYTES_MAX: usize = 64 * 1024;
