@@ -1,6 +1,6 @@
 //! Sets the credentials of a file.
 
-use std::{collections::HashSet, ops::ControlFlow, path::PathBuf, sync::Arc};
+use std::{collections::HashSet, ops::ControlFlow, path::PathBuf};
 
 use tokio::{
     sync::mpsc,
@@ -76,7 +76,6 @@ pub(crate) async fn import(
     let mut source = listing.source;
     let mut importer = Importer {
         client,
-        authorities: Arc::default(),
         plan,
         order: listing.order,
         attempts: JoinSet::new(),
@@ -107,7 +106,6 @@ pub(crate) async fn import(
 
 struct Importer<'a> {
     client: Client,
-    authorities: Arc<Authorities>,
     plan: Plan,
     order: Order,
     attempts: JoinSet<Attempt>,
@@ -188,7 +186,6 @@ impl Importer<'_> {
         let started = self.losses.begin();
         let task = Task {
             client: self.client.clone(),
-            authorities: Arc::clone(&self.authorities),
             plan: self.plan,
             authority_is_listed: entry
                 .ca_name
@@ -247,7 +244,6 @@ impl Importer<'_> {
 /// The request for an entry.
 struct Task {
     client: Client,
-    authorities: Arc<Authorities>,
     plan: Plan,
     authority_is_listed: bool,
     entry: Entry,
@@ -299,7 +295,8 @@ impl Task {
             return Ok(false);
         }
         let name = &entry.credential.name;
-        let stored = StoredCredential::read(&self.client, &self.authorities, name).await;
+        // No cache of CAs: the import may have changed them.
+        let stored = StoredCredential::read(&self.client, &Authorities::default(), name).await;
         let written = match stored {
             Ok(stored) => stored.entry,
             Err(Error::ResponseMalformed(_)) => return Ok(false),
