@@ -293,14 +293,16 @@ impl StoredSession {
         write_whole(&file, &Zeroizing::new(text), Readers::Owner)
     }
 
-    /// Deletes the session, unless another run has logged in at another server in the meantime.
+    /// Deletes the session, unless another run has logged in again in the meantime.
     pub(crate) fn delete_unless_replaced(
         &self,
         directory: &Directory,
     ) -> Result<(), FileAccessError> {
         let _lock = directory.lock();
         let stored = Self::read(directory).ok().flatten();
-        if stored.is_none_or(|stored| stored.server == self.server) {
+        if stored
+            .is_none_or(|stored| (&stored.server, stored.login_id) == (&self.server, self.login_id))
+        {
             return directory.delete(SESSION_FILE);
         }
         Ok(())
