@@ -71,8 +71,11 @@ async fn control_characters_are_escaped_on_terminals_but_not_in_pipes() {
     let (_, screen) = shell.on_terminal("get /title").end();
     assert!(!screen.contains(['\u{1b}', '\u{7}']), "{screen}");
     screen.assert_contains(r"\u{1b}]0;title\u{7}");
-    let (_, screen) = shell.on_terminal("get /title -o json").end();
-    assert!(!screen.contains(['\u{1b}', '\u{7}']), "{screen}");
+    let hostile = "find --ba\u{1b}]0;title\u{7}";
+    for arguments in ["get /title -o json", hostile] {
+        let (_, screen) = shell.on_terminal(arguments).end();
+        assert!(!screen.contains(['\u{1b}', '\u{7}']), "{screen}");
+    }
 }
 
 #[test]
@@ -247,6 +250,7 @@ fn malformed_responses_fail_without_a_panic() {
             !run.errors.contains('\u{1b}') && run.output.is_empty(),
             "{run:?}"
         );
+        stub.shell().run("delete /a").expect(exit);
         // Malformed content may be a secret.
         run.errors.assert_lacks("hunter2");
     }
