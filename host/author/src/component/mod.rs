@@ -63,7 +63,7 @@ impl World {
 }
 
 /// Checks that a folder only contains regular files and folders: a downloaded project can contain a link to an endless device, or a
-/// named pipe without a writer.
+/// named pipe without a writer. A link to a file with another extension is refused, because the parser's errors contain lines of the file.
 fn check_files(folder: &Path, levels: u8) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -71,8 +71,9 @@ fn check_files(folder: &Path, levels: u8) -> io::Result<()> {
             if levels > 0 {
                 check_files(&path, levels - 1)?;
             }
-        } else if !path.is_file() {
-            let what = format!("{} is not a regular file", path.display());
+        } else if !path.is_file() || path.canonicalize()?.extension() != path.extension() {
+            let path = path.display();
+            let what = format!("{path} is not a regular file, or links to a file of another kind");
             return Err(io::Error::other(what));
         }
     }
