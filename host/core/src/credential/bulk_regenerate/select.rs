@@ -346,6 +346,9 @@ impl<'a> Permits<'a> {
         read: &[ReadVersions],
     ) -> Result<(), UseCaseError> {
         for read in read {
+            if self.contended.contains(read.name.folded()) {
+                continue;
+            }
             if !store.are_unchanged(slice::from_ref(read)).await? {
                 self.contended.insert(read.name.folded().to_owned());
             }
