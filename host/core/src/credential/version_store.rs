@@ -439,6 +439,9 @@ fn check_long_field(credential_type: &CredentialType, value: &Secret) -> Result<
         CredentialType::USER => "username",
         _ => return Ok(()),
     };
+    if value.expose().len() <= LONG_FIELD_CHARACTERS_MAX {
+        return Ok(());
+    }
     // A value that is not an object has no fields.
     let mut fields = fields(value).unwrap_or_default();
     let text = take_text(&mut fields, what).ok().flatten();
