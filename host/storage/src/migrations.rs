@@ -51,6 +51,11 @@ pub(crate) enum SchemaVersionError {
     )]
     OtherSchema(String),
     #[error(
+        "every role may create objects in its schema, and their code would run as the server's role; revoke create on the schema from \
+         public"
+    )]
+    OpenSchema,
+    #[error(
         "migration {0} of the database is unknown to this server, although the server has later migrations; use the release that ran it"
     )]
     Unknown(i64),
@@ -273,6 +278,10 @@ pub(crate) mod statements {
             select 1 from information_schema.tables
             where table_schema = current_schema() and table_name = 'credential_version'
         ) limit 1";
+
+    /// Returns a row if every role may create objects in the schema of the tables. They can replace operators of statements.
+    pub(crate) const POSTGRES_OPEN_SCHEMA: &str =
+        "select 1 as found where has_schema_privilege('public', current_schema(), 'create')";
 
     /// Returns the encoding if it can't store all characters and there are no tables of Keywright. `SQL_ASCII` stores any bytes.
     pub(crate) const POSTGRES_OTHER_ENCODING: &str = "
