@@ -127,6 +127,27 @@ async fn a_policy_that_hides_rows_fails_reads() {
 }
 
 #[tokio::test]
+async fn a_session_without_the_required_settings_is_refused() {
+    let fixture = Fixture::new().await;
+    let role = "create role unset login; revoke select on pg_settings from public";
+    fixture.change(role).await;
+    let url = url(&fixture).replace("user=keywright", "user=unset");
+    let refused = open(postgres_options(&url)).await.err().unwrap();
+    let cause = format!("{:?}", refused.source());
+    assert!(cause.contains("42501"), "{cause}");
+}
+
+#[tokio::test]
+async fn a_schema_in_which_every_role_may_create_is_refused() {
+    let fixture = Fixture::new().await;
+    let grant = "grant create on schema public to public";
+    fixture.change(grant).await;
+    let refused = open(postgres_options(&url(&fixture))).await.err().unwrap();
+    let cause = refused.source().unwrap().to_string();
+    assert!(cause.starts_with("every role may create"), "{cause}");
+}
+
+#[tokio::test]
 async fn a_schema_that_hides_the_tables_is_refused() {
     let fixture = Fixture::new().await;
     let url = url(&fixture);

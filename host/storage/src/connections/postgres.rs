@@ -24,7 +24,7 @@ use futures_util::TryStreamExt;
 use keywright_core::{permission::Actor, ports::RepositoryError};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection as _, Either, Executor as _, PgConnection, Row as _,
-    postgres::PgConnectOptions,
+    error::DatabaseError, postgres::PgConnectOptions,
 };
 use tokio::time::timeout;
 
@@ -454,7 +454,7 @@ pub(crate) async fn connect(
             .to_owned(),
     ] {
         match set(&mut connection, setting.clone()).await {
-            Err(error @ sqlx::Error::Database(_)) => tracing::debug!(
+            Err(error) if is_unknown_setting(&error) => tracing::debug!(
                 error = &error as &dyn std::error::Error,
                 setting,
                 "the database does not support a setting"
@@ -470,13 +470,17 @@ pub(crate) async fn connect(
 /// leave the index of names incomplete. The server can't change the setting, which needs a privilege.
 async fn require_triggers(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     match sqlx::raw_sql(TRIGGERS_ARE_OFF).fetch_one(connection).await {
-        // The database does not support the setting.
-        Err(sqlx::Error::Database(_)) => Ok(()),
+        Err(error) if is_unknown_setting(&error) => Ok(()),
         Ok(row) if row.try_get(0)? => Err(sqlx::Error::Configuration(
             "session_replication_role is replica, which disables triggers; reset it for the role and the database".into(),
         )),
         outcome => outcome.map(drop),
     }
+}
+
+fn is_unknown_setting(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(DatabaseError::code);
+    code.is_some_and(|code| UNKNOWN_SETTING.contains(&&*code))
 }
 
 async fn set(connection: &mut PgConnection, sql: String) -> Result<(), sqlx::Error> {
@@ -507,6 +511,9 @@ const CLOSING_PAUSE: Duration = Duration::from_millis(10);
 
 /// The largest limit that PostgreSQL accepts, in milliseconds.
 const STATEMENT_MILLISECONDS_MAX: u128 = 0x7fff_ffff;
+
+/// The codes of a setting that the database does not have, or not on its operating system.
+const UNKNOWN_SETTING: [&str; 3] = ["42704", "0A000", "22023"];
 
 const TRIGGERS_ARE_OFF: &str = "select current_setting('session_replication_role') = 'replica'";
 
