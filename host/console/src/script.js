@@ -53,8 +53,8 @@ async function shown(element) {
 // Replaces each section that shows work in progress with its current state.
 async function refresh() {
   const response = await fetch(location.href, { mode: 'same-origin', cache: 'no-store', redirect: 'manual' });
-  // The session has ended: the server redirects to the login.
-  if (response.type === 'opaqueredirect') location.reload();
+  // The session has ended. The login page would start another one if the user is still logged in at the identity provider.
+  if (response.type === 'opaqueredirect') location.replace('/console/logged-out');
   if (!response.ok) return;
   const page = new DOMParser().parseFromString(await response.text(), 'text/html');
   if (canCopy) addCopyButtons(page);

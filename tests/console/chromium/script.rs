@@ -121,7 +121,9 @@ async fn refreshing_ends_with_the_session() {
     };
     chromium.open("/console/keys-and-plugins").await;
     chromium.find("[data-live]").await;
-    chromium.find_text("Development login").await;
+    chromium
+        .find_text("You are logged out of the console")
+        .await;
 }
 
 /// Returns the sections of a new active key and of the tests' key, without automatic rotation.
