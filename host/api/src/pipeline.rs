@@ -233,8 +233,9 @@ impl Pipeline {
         if is_of_user_interface && let Some(interface) = &self.api.interface {
             request = authorize(interface.as_ref(), request).await?;
         }
-        let headers = request.headers();
-        let (caller, memory) = authenticate(&self.api, context.connection, headers).await?;
+        // A client certificate does not identify the user of the interface.
+        let connection = context.connection.filter(|_| !is_of_user_interface);
+        let (caller, memory) = authenticate(&self.api, connection, request.headers()).await?;
         let caller = Arc::new(caller);
         *authenticated = Some(Arc::clone(&caller));
         request.extensions_mut().insert(Arc::clone(&caller));
