@@ -329,7 +329,7 @@ impl Login {
         code: &str,
         now: DateTime<Utc>,
     ) -> Result<SessionTokens, ProviderError> {
-        let client = self.client().await?;
+        let client = self.client().await.map_err(|error| unavailable(&error))?;
         let send = self.sender();
         let mut request = client
             .exchange_code(AuthorizationCode::new(code.to_owned()))
@@ -338,7 +338,10 @@ impl Login {
             request = request.add_extra_param(RESOURCE, resource);
         }
         let tokens = request.request_async(&send).await;
-        let tokens = tokens.map_err(|error| request_failed(&error))?;
+        let tokens = tokens.map_err(|error| match error {
+            RequestTokenError::Request(error) => unavailable(&error),
+            error => request_failed(&error),
+        })?;
         let id_token = tokens.extra_fields().id_token.as_ref();
         let id_token = id_token.ok_or_else(|| {
             let message = "the provider returned no ID token; allow the client the scope openid";
@@ -365,6 +368,12 @@ fn session_tokens(tokens: &Tokens, now: DateTime<Utc>) -> SessionTokens {
         expires_at: lifetime.and_then(|lifetime| now.checked_add_signed(lifetime)),
         failed_refresh: None,
     }
+}
+
+/// Logs an error and returns a message without it: it can contain the provider's internal address, and the user is not authenticated.
+fn unavailable(error: &ProviderError) -> ProviderError {
+    tracing::warn!(%error, "the identity provider is not available for a login to the console");
+    ProviderError("the identity provider does not respond; try again later".to_owned())
 }
 
 /// Returns the message of a failed token request. A malformed response is omitted: it can contain a token.
