@@ -81,8 +81,7 @@ impl Resolver for WasmResolver {
         document: &str,
     ) -> Result<Vec<Reference>, PluginCallError> {
         let plugin = &self.guest.plugin;
-        let inputs = [document];
-        let attempt = Attempt::begin(plugin, &self.breaker, Some(actor), FUNCTION, &inputs)?;
+        let attempt = Attempt::begin(plugin, &self.breaker, Some(actor), FUNCTION)?;
         let guest = Arc::clone(&self.guest);
         let document = document.to_owned();
         let work = move || attempt.make(&guest.plugin, || guest.find_references(&document));

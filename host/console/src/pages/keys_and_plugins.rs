@@ -6,7 +6,7 @@ use axum::extract::Request;
 use keywright_core::{
     credential::KnownType,
     encryption_key::{KeyUsage, UsedKey},
-    ports::{KeyStatus, OpenCircuit, PluginState},
+    ports::{KeyStatus, PluginState},
 };
 use maud::{Markup, html};
 
@@ -46,14 +46,9 @@ pub(super) fn rotation(usage: &KeyUsage) -> Option<Markup> {
     })
 }
 
-/// Renders the circuit of a plugin that is temporarily disabled.
-pub(super) fn circuit(open: &OpenCircuit) -> Markup {
-    let scope = if open.is_for_all {
-        "for all callers"
-    } else {
-        "for you"
-    };
-    html! { span.mark.late { "open" } " " (scope) ", next attempt in " (seconds(open.closes_after)) }
+/// Renders the circuit of a plugin that is temporarily disabled for the user.
+pub(super) fn circuit(open_for: Duration) -> Markup {
+    html! { span.mark.late { "open" } " for you, next attempt in " (seconds(open_for)) }
 }
 
 /// Returns a duration in whole seconds, rounded up.
@@ -126,7 +121,7 @@ fn row(name: &str, summary: &str, plugin: Option<&PluginState>) -> Markup {
                 td.wrapped { (randomness(plugin)) }
                 td { (plugin.calls) }
                 td { @if plugin.faults > 0 { span.mark.soon { (plugin.faults) } } @else { "0" } }
-                td.wrapped { @if let Some(open) = &plugin.open_circuit { (circuit(open)) } @else { "closed" } }
+                td.wrapped { @if let Some(open_for) = plugin.circuit_open_for { (circuit(open_for)) } @else { "closed" } }
             } @else {
                 td colspan="5" { "Set by callers, without a plugin." }
             }

@@ -217,7 +217,7 @@ fn rotations(authorities: &RotatingAuthorities, usage: &KeyUsage) -> Markup {
 fn disabled_plugins(states: &[PluginState]) -> Markup {
     let open = states
         .iter()
-        .filter_map(|plugin| Some((plugin, plugin.open_circuit.as_ref()?)));
+        .filter_map(|plugin| Some((plugin, plugin.circuit_open_for?)));
     let open: Vec<_> = open.collect();
     html! {
         section aria-labelledby="circuits" {
@@ -226,7 +226,7 @@ fn disabled_plugins(states: &[PluginState]) -> Markup {
                 p.empty { "No plugin is disabled. A plugin that keeps failing appears here; see " a href=(KEYS_AND_PLUGINS) { "all plugins" } "." }
             } @else {
                 ul.plain {
-                    @for (plugin, open) in open { li { a href=(KEYS_AND_PLUGINS) { (plugin.identity.name) } ": " (circuit(open)) } }
+                    @for (plugin, open_for) in open { li { a href=(KEYS_AND_PLUGINS) { (plugin.identity.name) } ": " (circuit(open_for)) } }
                 }
                 p { "The reasons are in the server's log." }
             }

@@ -30,9 +30,9 @@ pub use encryption::{
 };
 pub use permission::PermissionRepository;
 pub use plugins::{
-    Generator, GeneratorDescription, Generators, HostWork, Input, OpenCircuit,
-    POINTER_SEGMENTS_MAX, PluginCallError, PluginFaultError, PluginState, PluginStates,
-    REFERENCE_FIELDS_MAX, Recovered, Reference, Resolver, Resolvers, Violation,
+    Generator, GeneratorDescription, Generators, HostWork, Input, POINTER_SEGMENTS_MAX,
+    PluginCallError, PluginFaultError, PluginState, PluginStates, REFERENCE_FIELDS_MAX, Recovered,
+    Reference, Resolver, Resolvers, Violation,
 };
 pub use storage::{
     Additions, AllAppended, AppendCondition, Appended, CertificateLists, CredentialKey,

@@ -46,17 +46,8 @@ pub struct PluginState {
     pub calls: u64,
     /// The number of calls in which the plugin failed.
     pub faults: u64,
-    /// The open circuit, if there is one.
-    pub open_circuit: Option<OpenCircuit>,
-}
-
-/// A plugin is temporarily disabled, because it kept failing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OpenCircuit {
-    /// Whether it is disabled for all actors whose last call did not succeed, or only for this actor.
-    pub is_for_all: bool,
-    /// The time until it is called again.
-    pub closes_after: Duration,
+    /// The time until the plugin is called again for the actor, if it is temporarily disabled because it kept failing.
+    pub circuit_open_for: Option<Duration>,
 }
 
 /// A configured generator.

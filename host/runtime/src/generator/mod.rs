@@ -75,20 +75,19 @@ impl WasmGenerator {
         }
     }
 
-    /// Prepares a call of the guest with these inputs, if it exports the function.
+    /// Prepares a call of the guest, if it exports the function.
     fn attempt_if(
         &self,
         is_exported: bool,
         function: &'static str,
-        inputs: &[&str],
     ) -> Result<Option<Attempt>, PluginCallError> {
-        let attempt = is_exported.then(|| self.attempt(function, inputs));
+        let attempt = is_exported.then(|| self.attempt(function));
         attempt.transpose()
     }
 
-    fn attempt(&self, function: &'static str, inputs: &[&str]) -> Result<Attempt, PluginCallError> {
+    fn attempt(&self, function: &'static str) -> Result<Attempt, PluginCallError> {
         let (plugin, actor) = (&self.guest.plugin, self.actor.as_ref());
-        Attempt::begin(plugin, &self.breaker, actor, function, inputs)
+        Attempt::begin(plugin, &self.breaker, actor, function)
     }
 
     /// Runs work on one of the lanes: a call of the guest, or work of the host if there is no attempt.
@@ -184,7 +183,7 @@ impl Generator for WasmGenerator {
         }
         self.guest.check_input(NORMALIZE, json.len())?;
         let is_exported = self.guest.exports.normalizer.is_some();
-        let attempt = self.attempt_if(is_exported, NORMALIZE, &[&json])?;
+        let attempt = self.attempt_if(is_exported, NORMALIZE)?;
         let read_only = self.guest.read_only(parameters);
         let normalized = self
             .run(&self.lanes.short, NORMALIZE, attempt, move |guest| {
@@ -203,9 +202,8 @@ impl Generator for WasmGenerator {
         parameters: &Parameters,
         inputs: &[Input],
     ) -> Result<(), PluginCallError> {
-        let parameters = parameters.to_json();
-        self.attempt(GENERATE, &[&parameters])?;
-        let input_bytes = generate_bytes(&parameters, inputs);
+        self.attempt(GENERATE)?;
+        let input_bytes = generate_bytes(&parameters.to_json(), inputs);
         self.guest.check_input(GENERATE, input_bytes)
     }
 
@@ -218,7 +216,7 @@ impl Generator for WasmGenerator {
     ) -> Result<Secret, PluginCallError> {
         let parameters = parameters.to_json();
         let now_seconds = in_seconds(now);
-        let attempt = Some(self.attempt(GENERATE, &[&parameters])?);
+        let attempt = Some(self.attempt(GENERATE)?);
         self.run(&self.lanes.generate, GENERATE, attempt, move |guest| {
             guest.generate(parameters, now_seconds, issuer, &inputs)
         })
@@ -228,7 +226,7 @@ impl Generator for WasmGenerator {
     async fn accept(&self, value: &Secret) -> Result<Secret, PluginCallError> {
         let given = value.clone();
         let is_exported = self.guest.exports.acceptor.is_some();
-        let attempt = self.attempt_if(is_exported, ACCEPT, &[value.expose()])?;
+        let attempt = self.attempt_if(is_exported, ACCEPT)?;
         self.run(&self.lanes.short, ACCEPT, attempt, move |guest| {
             guest.accept(&given)
         })
@@ -245,8 +243,7 @@ impl Generator for WasmGenerator {
             return Ok(Lifetime::default());
         }
         let parameters = parameters.map(Parameters::to_json);
-        let inputs = [parameters.as_deref().unwrap_or_default(), value.expose()];
-        let attempt = Some(self.attempt(EXPIRES, &inputs)?);
+        let attempt = Some(self.attempt(EXPIRES)?);
         let (given, now_seconds) = (value.clone(), in_seconds(now));
         self.run(&self.lanes.short, EXPIRES, attempt, move |guest| {
             guest.lifetime(parameters, &given, now_seconds)
@@ -266,8 +263,7 @@ impl Generator for WasmGenerator {
             }));
         }
         let parameters = parameters.map(Parameters::to_json);
-        let inputs = [parameters.as_deref().unwrap_or_default(), value.expose()];
-        let attempt = Some(self.attempt(RECOVER, &inputs)?);
+        let attempt = Some(self.attempt(RECOVER)?);
         let given = value.clone();
         self.run(&self.lanes.short, RECOVER, attempt, move |guest| {
             guest.recover(parameters, &given).map(Some)
