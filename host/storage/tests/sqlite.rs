@@ -192,28 +192,6 @@ async fn a_damaged_page_is_reported_and_others_are_read() {
 }
 
 #[tokio::test]
-async fn exhausted_sequence_numbers_are_not_reported_as_a_full_disk() {
-    let fixture = Fixture::new().await;
-    fixture.append("/a", "value", 1).await;
-    fixture
-        .change("update sqlite_sequence set seq = 9223372036854775807 where name = 'credential'")
-        .await;
-    let new = version(&fixture, "/b", "value", 1);
-    let appending = fixture.database.append(new, AppendCondition::Always, &[]);
-    let refused = appending.await.unwrap_err();
-    let RepositoryError::Query(cause) = refused else {
-        panic!("{refused:?}")
-    };
-    assert_eq!(
-        cause.to_string(),
-        "the table credential has no sequence numbers left, because another program changed it or sqlite_sequence; restore a \
-         backup"
-    );
-    fixture.database.ping().await.unwrap();
-    fixture.append("/a", "value", 2).await;
-}
-
-#[tokio::test]
 async fn words_of_a_name_that_is_too_long_are_not_compared() {
     let fixture = Fixture::new().await;
     for name in ["/long", "/short"] {

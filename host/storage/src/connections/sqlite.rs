@@ -6,7 +6,7 @@ use std::{
 };
 
 use keywright_core::ports::RepositoryError;
-use rusqlite::{ErrorCode, OpenFlags, types::ValueRef};
+use rusqlite::{OpenFlags, types::ValueRef};
 use sqlx::error::{DatabaseError, ErrorKind};
 
 use crate::statement::{Decoded, Row, SqliteRow, Statement, Text, numbered};
@@ -168,28 +168,7 @@ impl SqliteConnection {
                 prepared.and_then(|mut prepared| each_row(&mut prepared, statement, receive))
             }
         };
-        fetched.map_err(|error| {
-            self.exhausted_table(&error)
-                .unwrap_or_else(|| into_sqlx(error))
-        })
-    }
-
-    /// Returns the cause if SQLite reports a table without further sequence numbers, which it does as a full disk.
-    fn exhausted_table(&self, error: &rusqlite::Error) -> Option<sqlx::Error> {
-        if error.sqlite_error_code() != Some(ErrorCode::DiskFull) {
-            return None;
-        }
-        let table = self
-            .connection
-            .query_row(EXHAUSTED_TABLE, (), |row| row.get(0));
-        let table: String = table.ok()?;
-        Some(sqlx::Error::Database(Box::new(SqliteError {
-            code: rusqlite::ffi::SQLITE_ERROR,
-            message: format!(
-                "the table {table} has no sequence numbers left, because another program changed it or sqlite_sequence; restore a \
-                 backup"
-            ),
-        })))
+        fetched.map_err(into_sqlx)
     }
 
     /// Returns the text for SQLite. Finds it by the address of the constant, which identifies the constant.
@@ -333,9 +312,6 @@ impl DatabaseError for SqliteError {
         }
     }
 }
-
-/// 2⁶³ − 1 is the last sequence number.
-const EXHAUSTED_TABLE: &str = "select name from sqlite_sequence where seq = 9223372036854775807";
 
 /// The number of virtual-machine steps between two checks for an interruption.
 const STEPS_BETWEEN_CHECKS: i32 = 4_096;
