@@ -4,8 +4,8 @@ use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 
 use keywright_core::Secret;
 use sqlx::{
-    AssertSqlSafe, ConnectOptions, Connection, PgConnection, PgTransaction,
-    error::{BoxDynError, DatabaseError},
+    AssertSqlSafe, ConnectOptions, Connection, PgConnection,
+    error::BoxDynError,
     migrate::Migrator,
     postgres::{PgConnectOptions, PgSslMode},
 };
@@ -279,18 +279,13 @@ async fn migrate_locked(
     wait_max: Duration,
 ) -> Result<(), BoxDynError> {
     let migrations = migrations();
-    let mut transaction = begin_migrating(connection).await?;
+    let mut transaction = connection.begin_with(BEGIN_MIGRATING).await?;
+    sqlx::raw_sql(TIME_LIMITS)
+        .execute(&mut *transaction)
+        .await?;
     let locking = sqlx::query(LOCK_SCHEMA).execute(&mut *transaction);
     let locked = tokio::time::timeout(LOCK_WAIT_MAX, locking).await;
-    match locked.map_err(|_| SchemaVersionError::ChangedByOther(LOCK_WAIT_MAX.as_secs()))? {
-        Ok(_) => {}
-        Err(error) if lacks_advisory_locks(&error) => {
-            tracing::warn!("the database has no advisory locks: start one server at a time");
-            transaction.rollback().await?;
-            transaction = begin_migrating(connection).await?;
-        }
-        Err(error) => return Err(error.into()),
-    }
+    locked.map_err(|_| SchemaVersionError::ChangedByOther(LOCK_WAIT_MAX.as_secs()))??;
     require_own(&mut transaction).await?;
     // The requests of other servers wait behind a migration that waits for a table.
     let limit = format!("set local lock_timeout = {}", milliseconds(wait_max));
@@ -303,20 +298,6 @@ async fn migrate_locked(
         .await?;
     check_compatible(&migrations, &applied)?;
     Ok(transaction.commit().await?)
-}
-
-async fn begin_migrating(connection: &mut PgConnection) -> sqlx::Result<PgTransaction<'_>> {
-    let mut transaction = connection.begin_with(BEGIN_MIGRATING).await?;
-    sqlx::raw_sql(TIME_LIMITS)
-        .execute(&mut *transaction)
-        .await?;
-    Ok(transaction)
-}
-
-/// Some databases that accept this SQL have no advisory locks.
-fn lacks_advisory_locks(error: &sqlx::Error) -> bool {
-    let code = error.as_database_error().and_then(DatabaseError::code);
-    code.is_some_and(|code| NO_SUCH_FUNCTION.contains(&code.as_ref()))
 }
 
 async fn connect(
@@ -395,9 +376,6 @@ const TIME_LIMITS: &str = "set local idle_in_transaction_session_timeout = '10s'
 
 /// An arbitrary number, the same for all servers.
 const LOCK_SCHEMA: &str = "select pg_advisory_xact_lock(4920571836402817)";
-
-/// Undefined function, feature not supported.
-const NO_SUCH_FUNCTION: [&str; 2] = ["42883", "0A000"];
 
 /// How long to wait while another server migrates the schema.
 const LOCK_WAIT_MAX: Duration = Duration::from_mins(5);

@@ -27,20 +27,6 @@ use crate::support::{Fixture, Location, postgres_options, reader, server, versio
 use storage::support;
 
 #[tokio::test]
-async fn a_database_without_advisory_locks_is_migrated() {
-    let Some(server) = keywright_test_postgres::shared() else {
-        return;
-    };
-    let url = server.new_database();
-    server.run_at(
-        &url,
-        "alter function pg_catalog.pg_advisory_xact_lock(bigint) rename to no_lock",
-    );
-    let database = open(postgres_options(&url)).await.unwrap();
-    database.ping().await.unwrap();
-}
-
-#[tokio::test]
 async fn a_migration_reports_the_lock_of_an_idle_session() {
     let fixture = Fixture::new().await;
     let url = url(&fixture);

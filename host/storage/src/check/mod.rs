@@ -127,7 +127,7 @@ impl CheckRepository for Database {
 async fn postgres_damage(reader: &Connections) -> Result<Vec<String>, RepositoryError> {
     let behind = reader.fetch_all(statement(statements::POSTGRES_SEQUENCES_BEHIND));
     let rows = match behind.await {
-        // A compatible database may lack the functions, and the role may lack the privileges.
+        // The role may lack the privileges.
         Err(RepositoryError::Query(_)) => return Ok(Vec::new()),
         rows => rows?,
     };
