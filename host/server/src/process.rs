@@ -91,7 +91,31 @@ pub(crate) fn hangup_signal() -> Result<SignalStream, StartupError> {
     signals(SignalKind::hangup())
 }
 
-pub(crate) fn signals(kind: SignalKind) -> Result<SignalStream, StartupError> {
+/// The signals that request a shutdown, SIGTERM and SIGINT. Without a handler, the kernel discards them for process 1 of a container.
+pub(crate) struct StopSignals {
+    terminate: SignalStream,
+    interrupt: SignalStream,
+}
+
+impl StopSignals {
+    /// Starts to receive the signals, which no longer end the process.
+    pub(crate) fn listen() -> Result<Self, StartupError> {
+        Ok(Self {
+            terminate: signals(SignalKind::terminate())?,
+            interrupt: signals(SignalKind::interrupt())?,
+        })
+    }
+
+    /// Waits until a signal has arrived since the last call.
+    pub(crate) async fn received(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+fn signals(kind: SignalKind) -> Result<SignalStream, StartupError> {
     signal(kind).while_doing("listening for signals")
 }
 

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    path::Path,
     process::Command,
     sync::{
         Arc,
@@ -39,14 +40,7 @@ async fn without_key_creation_a_server_waits_for_the_key_record() {
     let waiting = Options::default().encryption(&waiting("key_wait_seconds_max = 600"));
     let waiting = with_secrets(waiting).storage(&storage);
     let waiting = tokio::spawn(async move { Server::start_in(waiting_folder, &waiting).await });
-    let is_waiting = async || {
-        fs::read_to_string(&log).is_ok_and(|log| log.contains("waiting for another server"))
-    };
-    until("waiting server", is_waiting).await;
-    let folder = log.parent().unwrap();
-    let mut hangup = Command::new("pkill");
-    let status = hangup.args(["-HUP", "-f"]).arg(folder).status();
-    assert!(status.unwrap().success());
+    signal_once_waiting(&log, "-HUP").await;
     let creating = Server::start_with(&with_keys(&["KEY_A"]).storage(&storage)).await;
     creating.set_value("/a", "1").await;
     let waited = waiting.await.unwrap();
@@ -54,6 +48,29 @@ async fn without_key_creation_a_server_waits_for_the_key_record() {
     let actual = super::active_key_id(&waited);
     assert_eq!(actual, super::active_key_id(&creating));
     waited.until_logged("reloaded the plugins").await;
+}
+
+#[tokio::test]
+async fn a_server_stopped_during_its_start_shuts_down() {
+    let folder = TempDir::new().unwrap();
+    let log = folder.path().join("log");
+    let waiting = Options::default().encryption(&waiting("key_wait_seconds_max = 600"));
+    let waiting = with_secrets(waiting);
+    let starting = tokio::spawn(async move { Server::try_start_in(folder, &waiting).await });
+    signal_once_waiting(&log, "-TERM").await;
+    let log = starting.await.unwrap().err().unwrap();
+    log.assert_contains("shutting down: the start is incomplete");
+}
+
+/// Signals a server once its log says that it waits for a key record.
+async fn signal_once_waiting(log: &Path, signal: &str) {
+    let is_waiting = async || {
+        fs::read_to_string(log).is_ok_and(|log| log.contains("waiting for another server"))
+    };
+    until("waiting server", is_waiting).await;
+    let mut command = Command::new("pkill");
+    let command = command.args([signal, "-f"]).arg(log.parent().unwrap());
+    assert!(command.status().unwrap().success());
 }
 
 #[tokio::test]

@@ -3,12 +3,11 @@
 use std::{path::Path, process::ExitCode};
 
 use keywright_storage::{BackedUp, DatabaseOptions, SqliteOptions, back_up};
-use tokio::signal::unix::SignalKind;
 
 use super::output::{self, Progress, counted};
 use crate::{
     config::Config,
-    process::{self, on_threads},
+    process::{StopSignals, hangup_signal, on_threads},
     started::{StartupContext, StartupError},
     telemetry,
 };
@@ -66,12 +65,10 @@ fn summary_of(backed_up: &BackedUp, target: &Path) -> String {
 
 /// Returns an error after a signal that ends the process.
 async fn interruption() -> Result<ExitCode, StartupError> {
-    let mut interrupt = process::signals(SignalKind::interrupt())?;
-    let mut terminate = process::signals(SignalKind::terminate())?;
-    let mut hangup = process::hangup_signal()?;
+    let mut stop = StopSignals::listen()?;
+    let mut hangup = hangup_signal()?;
     tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+        () = stop.received() => {}
         _ = hangup.recv() => {}
     }
     let what = "the backup was interrupted; removed the incomplete file";

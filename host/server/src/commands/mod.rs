@@ -17,7 +17,7 @@ use crate::{
     development,
     listener::{self, BoundAddresses},
     management::ManagementListener,
-    process::{now, on_threads, require_http_date},
+    process::{StopSignals, now, on_threads, require_http_date},
     started::{StartupContext, StartupError},
     telemetry,
 };
@@ -36,6 +36,7 @@ pub(crate) fn serve(file: &Path) -> Result<ExitCode, StartupError> {
     let _log = telemetry::start_buffered(&config.log)?;
     require_http_date(now())?;
     on_threads(async {
+        let mut stop = StopSignals::listen()?;
         tracing::info!(keywright.version = env!("CARGO_PKG_VERSION"), "starting");
         // All TLS of this process must use the same provider; a second installation changes nothing.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
@@ -44,12 +45,19 @@ pub(crate) fn serve(file: &Path) -> Result<ExitCode, StartupError> {
         let management = management
             .map(|address| BoundAddresses::bind(address, "management.listen"))
             .transpose()?;
-        let mut app = assemble(config, file, bound.addresses()).await?;
+        let mut app = tokio::select! {
+            biased;
+            () = stop.received() => {
+                tracing::info!("shutting down: the start is incomplete");
+                return Ok(ExitCode::SUCCESS);
+            }
+            app = assemble(config, file, bound.addresses()) => app?,
+        };
         let management = management
             .zip(app.management.take())
             .map(|(bound, router)| ManagementListener::listen(bound, router))
             .transpose()?;
-        let serving = listener::serve(app, bound, config);
+        let serving = listener::serve(app, bound, config, stop);
         match management {
             Some(management) => tokio::select! {
                 outcome = serving => outcome,

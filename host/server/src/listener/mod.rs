@@ -30,7 +30,6 @@ use parking_lot::Mutex;
 use rustix::io::Errno;
 use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
-    signal::unix::SignalKind,
     sync::{Notify, OwnedSemaphorePermit, Semaphore, watch},
     time::timeout,
 };
@@ -44,7 +43,7 @@ use crate::{
     app::App,
     config::{Config, ListenAddress, ServerSection},
     measurements::handshake_failed,
-    process::{self, ServiceManager},
+    process::{self, ServiceManager, StopSignals},
     started::StartupError,
     tls::Tls,
 };
@@ -54,13 +53,12 @@ pub(crate) async fn serve(
     mut app: App,
     bound: BoundAddresses,
     config: &Config,
+    mut stop: StopSignals,
 ) -> Result<(), StartupError> {
     let database_connections_max = config.storage.connections_max();
     let config = &config.server;
     process::raise_open_file_limit(config.connections_max.count(), database_connections_max);
     let listeners = bound.listen()?;
-    let mut terminate = process::signals(SignalKind::terminate())?;
-    let mut interrupt = process::signals(SignalKind::interrupt())?;
     app.start().await?;
     let connections = Connections::new(app.tls, app.pipeline, config);
     for address in listeners.addresses() {
@@ -74,8 +72,7 @@ pub(crate) async fn serve(
 
     loop {
         tokio::select! {
-            _ = terminate.recv() => break,
-            _ = interrupt.recv() => break,
+            () = stop.received() => break,
             () = connections.accept_one(&listeners) => {}
         }
     }
