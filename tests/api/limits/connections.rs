@@ -48,9 +48,20 @@ async fn idle_connections_are_closed_when_the_limit_is_reached() {
         idle.push(connected(&server, OTHER).await);
     }
     for _ in 0..3 {
-        connected(&server, ORDINARY).await;
+        until_responded(&server, ORDINARY).await;
     }
     assert!(server.log().contains("reached the connection limit"));
+}
+
+#[tokio::test]
+async fn silent_connections_are_closed_when_the_limit_is_reached() {
+    let lines = "connections_max = 2\nconnections_per_address_max = 2";
+    let server = Server::start_with(&patient(lines)).await;
+    let mut without_request = tls(&server, OTHER, HTTP1).await.unwrap();
+    let mut without_handshake = tcp(&server, OTHER).await.unwrap();
+    let _other = until_responded(&server, ORDINARY).await;
+    read_to_close(&mut without_request).await;
+    read_to_close(&mut without_handshake).await;
 }
 
 #[tokio::test]

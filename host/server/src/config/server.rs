@@ -28,7 +28,8 @@ pub(crate) struct ServerSection {
     pub(crate) tls: TlsConfig,
 
     /// Maximum number of open connections. At the limit, the server closes connections that have been idle for a
-    /// second, and accepts further ones as slots become free.
+    /// second, or whose handshake or first head is incomplete after 2 seconds, and accepts further ones as slots become
+    /// free.
     #[serde(default)]
     pub(crate) connections_max: Number<1, 1_000_000, 4_096>,
     /// Maximum number of open connections per client address (per /64 network for IPv6); further ones are closed

@@ -249,6 +249,7 @@ async fn serve_until_closed<C: GracefulConnection>(
         let timeouts = match current {
             Stage::Scarce => Timeouts {
                 idle: timeouts.idle.min(SHORT_IDLE_TIME),
+                head: timeouts.head.min(SHORT_HEAD_TIME),
                 ..timeouts
             },
             Stage::Open | Stage::ShuttingDown | Stage::Aborting => timeouts,
@@ -303,3 +304,6 @@ where
 
 /// Maximum idle time of a connection while slots are scarce.
 const SHORT_IDLE_TIME: Duration = Duration::from_secs(1);
+
+/// Maximum time for a handshake, and for the head of a request, while slots are scarce.
+pub(super) const SHORT_HEAD_TIME: Duration = Duration::from_secs(2);

@@ -31,12 +31,12 @@ use rustix::io::Errno;
 use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
     sync::{Notify, OwnedSemaphorePermit, Semaphore, watch},
-    time::timeout,
+    time::{sleep, timeout},
 };
 use tokio_rustls::server::TlsStream;
 
 use self::{
-    connection::{Ended, Protocols, RequestExecutor, Stage, shutdown_started},
+    connection::{Ended, Protocols, RequestExecutor, SHORT_HEAD_TIME, Stage, shutdown_started},
     timeouts::{ConnectionTracker, Timeouts, TrackedStream},
 };
 use crate::{
@@ -153,7 +153,7 @@ impl Connections {
                 // Most likely, the process has no file descriptors left until other connections are closed.
                 tracing::warn!(error = %cause, "could not accept a connection");
                 self.set_stage(Stage::Scarce);
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+                sleep(ACCEPT_PAUSE).await;
             }
         }
     }
@@ -193,7 +193,7 @@ impl Connections {
         tokio::spawn(async move {
             let _slot = slot;
             let tracker = ConnectionTracker::new();
-            let handshake = shared.handshake(stream, Arc::clone(&tracker));
+            let handshake = shared.handshake(stream, Arc::clone(&tracker), stage.clone());
             let stream = tokio::select! {
                 () = shutdown_started(&mut stage) => return,
                 stream = handshake => stream,
@@ -259,13 +259,25 @@ impl Shared {
         &self,
         stream: TcpStream,
         tracker: Arc<ConnectionTracker>,
+        mut stage: watch::Receiver<Stage>,
     ) -> io::Result<TlsStream<TrackedStream>> {
         // Small responses must not wait for the client's acknowledgement of earlier responses.
         let _ = stream.set_nodelay(true);
         let stream = TrackedStream::new(stream, tracker, self.timeouts.write);
-        timeout(self.handshake_time_max, self.tls.accept(stream))
-            .await
-            .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "it took too long")))
+        let too_late = async {
+            // An error means that the listener is gone.
+            let scarce = stage.wait_for(|stage| *stage == Stage::Scarce);
+            let _ = timeout(
+                self.handshake_time_max.saturating_sub(SHORT_HEAD_TIME),
+                scarce,
+            )
+            .await;
+            sleep(self.handshake_time_max.min(SHORT_HEAD_TIME)).await;
+        };
+        tokio::select! {
+            accepted = self.tls.accept(stream) => accepted,
+            () = too_late => Err(io::Error::new(io::ErrorKind::TimedOut, "it took too long")),
+        }
     }
 
     /// Returns the properties of a connection for its requests.
