@@ -84,6 +84,10 @@ fn own_host_name() -> String {
 
 /// Appends whole lines to a file or to standard output, even if a write fails in the middle. Other processes may also append to the
 /// file, or move it and request that it is reopened.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "two properties and two states are independent"
+)]
 struct LineSink {
     /// The path of the file; `None` for standard output.
     path: Option<PathBuf>,
@@ -94,6 +98,8 @@ struct LineSink {
     output: File,
     /// Whether the last write ended within a line.
     is_torn: bool,
+    /// Whether the last attempt to reopen the file failed.
+    must_reopen: bool,
 }
 
 impl LineSink {
@@ -114,6 +120,7 @@ impl LineSink {
             path: Some(path),
             is_synced,
             output,
+            must_reopen: false,
         })
     }
 
@@ -125,13 +132,17 @@ impl LineSink {
             is_prompt: false,
             output: File::from(io::stdout().as_fd().try_clone_to_owned()?),
             is_torn: false,
+            must_reopen: false,
         })
     }
 
-    /// Reopens the file if it was deleted: lines written to a deleted file are lost.
-    fn reopen_if_deleted(&mut self) -> io::Result<()> {
+    /// Reopens the file if it was deleted: lines written to a deleted file are lost. Retries a failed reopening.
+    fn reopen_if_needed(&mut self) -> io::Result<()> {
         if self.path.is_some() && self.output.metadata()?.nlink() == 0 {
             self.reopen()?;
+        } else if self.must_reopen {
+            // Until this succeeds, lines are written to the old file.
+            let _ = self.reopen();
         }
         Ok(())
     }
@@ -158,7 +169,7 @@ impl LineSink {
 
 impl AuditSink for LineSink {
     fn append(&mut self, lines: &[u8]) -> Result<(), AppendError> {
-        self.reopen_if_deleted().map_err(nothing_written)?;
+        self.reopen_if_needed().map_err(nothing_written)?;
         self.write_lines(lines)?;
         if self.is_synced {
             // If this fails, the state of the disk is unknown. Writing lines twice is better than losing them.
@@ -170,6 +181,8 @@ impl AuditSink for LineSink {
     /// Does nothing for standard output, which has no path.
     fn reopen(&mut self) -> io::Result<()> {
         if let Some(path) = &self.path {
+            self.must_reopen = true;
+            self.is_prompt = false;
             *self = Self::open_file(path.clone(), self.is_synced)?;
         }
         Ok(())

@@ -261,6 +261,9 @@ async fn after_a_failed_reopening_events_go_to_the_old_file() {
     server.set_value("/a", "v").await;
     let old = fs::read_to_string(&moved).unwrap();
     assert_eq!(names(&parsed(&old)), ["/a"]);
+    fs::remove_dir(&file).unwrap();
+    server.set_value("/b", "v").await;
+    assert_eq!(names(&events(&server)), ["/b"]);
 }
 
 #[tokio::test]
