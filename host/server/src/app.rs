@@ -218,7 +218,7 @@ fn information(config: &Config) -> Information {
 
 /// Opens the configured database for reading, without creating or migrating it.
 pub(crate) async fn open_database_to_read(config: &Config) -> Result<Database, StartupError> {
-    Database::open_to_read(&config.storage.options()?)
+    Database::open_to_read(&config.storage.options_to_read()?)
         .await
         .map_err(StartupError::from)
 }

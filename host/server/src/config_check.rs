@@ -242,7 +242,7 @@ fn remove_setting(section: &mut Value, setting: &str) {
 /// current schema, which a server migrates at its start.
 async fn check_key_records(sections: &Sections, findings: &mut Findings) -> Option<SharedKeyRing> {
     let encryption = sections.encryption.as_ref()?;
-    let options = sections.storage.as_ref()?.options().ok()?;
+    let options = sections.storage.as_ref()?.options_to_read().ok()?;
     let database = Database::open_to_read(&options).await.ok()?;
     let unlocked = keys::unlock_to_read(encryption, &database).await;
     let key_ring = findings.ok_or_report("encryption.keys", unlocked)?;

@@ -1,7 +1,8 @@
 //! Files that another unprivileged user could replace.
 //!
 //! An administrator may run a command as root on the files of a server that runs as another user. If that server is compromised, it
-//! must not gain root's privileges. So `keys rotate` does not write such files, and `check-config` does not trust them.
+//! must not gain root's privileges. So `keys rotate` does not write such files, `check-config` does not trust them, and no command opens
+//! a database if the server's user could move the folder in which SQLite creates files.
 
 use std::{
     fs,
@@ -53,6 +54,24 @@ pub(crate) fn require_own(path: &Path) -> Result<PathBuf, StartupError> {
         is_absent = false;
     }
     Ok(real)
+}
+
+/// Returns the real path of a file of which SQLite may create other files in the same folder. For root, the folder may belong to
+/// another user, but only this user and root may replace the folder itself. The caller must follow no link in the returned path.
+pub(crate) fn require_fixed_folder(file: &Path) -> Result<PathBuf, StartupError> {
+    let real = path::absolute(file).and_then(|path| real_path(&path));
+    let real = real.on_file("finding the path of", file)?;
+    if !geteuid().is_root() {
+        return Ok(real);
+    }
+    let own = require_own(&real);
+    match real.ancestors().nth(2) {
+        Some(above) if own.is_err() => {
+            let below = real.strip_prefix(above).unwrap_or(&real);
+            Ok(require_own(above)?.join(below))
+        }
+        _ => own,
+    }
 }
 
 /// The mode of a folder in which users can't replace files of others.

@@ -53,7 +53,11 @@ pub(crate) async fn open(
     if is_incomplete(path) {
         roll_back(options).await.map_err(not_opened)?;
     }
-    require_own(options).await?;
+    require_own(&SqliteOptions {
+        path: path.canonicalize().unwrap_or_else(|_| path.clone()),
+        ..options.clone()
+    })
+    .await?;
     let watch = FileWatch::begin(path).map_err(|error| not_opened(error.into()))?;
     migrate(options).await?;
     let file = SqliteFile::watched(writing(options), &watch);
@@ -124,7 +128,8 @@ pub(crate) async fn open_to_read(
     Ok(reader)
 }
 
-/// Opens an existing file with any schema, without changing it.
+/// Opens an existing file with any schema, without changing it. The path must not contain links: another user could change a link
+/// before SQLite creates the write-ahead log and its index next to the file.
 pub(crate) async fn open_file(options: &SqliteOptions) -> Result<Connections, DatabaseOpenError> {
     let path = &options.path;
     match fs::metadata(path) {
@@ -139,6 +144,7 @@ pub(crate) async fn open_file(options: &SqliteOptions) -> Result<Connections, Da
     // Callers read the file only once, from beginning to end.
     let settings = SqliteSettings {
         cache_kibibytes_max: SINGLE_PASS_KIBIBYTES_MAX,
+        follows_links: false,
         ..read_only(options)
     };
     let file = SqliteFile::unwatched(settings);
@@ -171,6 +177,7 @@ fn writing(options: &SqliteOptions) -> SqliteSettings {
     SqliteSettings {
         path: options.path.clone(),
         is_read_only: false,
+        follows_links: true,
         wait_max: options.wait_max,
         cache_kibibytes_max: CACHE_KIBIBYTES_MAX,
     }

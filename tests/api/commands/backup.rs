@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink},
     path::Path,
     sync::{
         Mutex,
@@ -11,7 +11,7 @@ use std::{
 };
 
 use keywright_harness::{
-    Commanded, Options, Server, Text, copied_by_backup, is_on_postgres, run_command,
+    Commanded, Options, Server, Text, copied_by_backup, is_on_postgres, print_message, run_command,
     run_command_with_files_up_to, run_sql, until,
 };
 use serde_json::{Value, json};
@@ -216,6 +216,37 @@ async fn a_failed_backup_leaves_no_file() {
     let result = back_up(server.directory(), &target, &[]).expect(1);
     result.errors.assert_contains("the copy is unusable: ");
     assert!(files(folder.path()).is_empty());
+}
+
+#[tokio::test]
+async fn root_opens_no_database_whose_folder_another_user_could_move() {
+    let Some((server, target)) = server_with_values().await else {
+        return;
+    };
+    let folder = server.stop().await;
+    if fs::metadata(folder.path()).unwrap().uid() != 0 {
+        return print_message("skipped: only root can give a folder to another user");
+    }
+    let (linked, below) = (
+        folder.path().join("keywright.db"),
+        folder.path().join("sub"),
+    );
+    fs::create_dir(&below).unwrap();
+    fs::rename(&linked, below.join("db")).unwrap();
+    symlink("sub/db", &linked).unwrap();
+    chown(&below, Some(65_534), None).unwrap();
+    back_up(folder.path(), &target.path().join("a"), &[]).expect(0);
+    chown(folder.path(), Some(65_534), None).unwrap();
+    for command in [
+        "check",
+        "keys status",
+        &format!("backup {}/b", target.path().display()),
+    ] {
+        let result = run_command(folder.path(), command).expect(1);
+        result
+            .errors
+            .assert_contains("belongs to another user (id 65534)");
+    }
 }
 
 #[tokio::test]

@@ -3,10 +3,12 @@
 use std::{path::Path, process::ExitCode};
 
 use keywright_storage::{BackedUp, DatabaseOptions, SqliteOptions, back_up};
+use rustix::process::geteuid;
 
 use super::output::{self, Progress, counted};
 use crate::{
     config::Config,
+    ownership::require_own,
     process::{StopSignals, hangup_signal, on_threads},
     started::{StartupContext, StartupError},
     telemetry,
@@ -19,7 +21,7 @@ pub(crate) fn backup(
     may_replace: bool,
 ) -> Result<ExitCode, StartupError> {
     telemetry::start(&config.log)?;
-    let DatabaseOptions::Sqlite(source) = config.storage.options()? else {
+    let DatabaseOptions::Sqlite(source) = config.storage.options_to_read()? else {
         return Err(StartupError::new(
             "only SQLite databases can be backed up with this command; for PostgreSQL, use pg_dump, or a base backup with an \
              archive of the write-ahead log",
@@ -40,7 +42,12 @@ async fn copy(
     may_replace: bool,
 ) -> Result<ExitCode, StartupError> {
     let mut progress = Progress::start("bytes copied", 0, false);
-    let backed_up = back_up(source, target, may_replace, |done, total| {
+    let path = if geteuid().is_root() {
+        require_own(target)?
+    } else {
+        target.to_owned()
+    };
+    let backed_up = back_up(source, &path, may_replace, |done, total| {
         progress.set_total(total);
         progress.set_done(done);
     })

@@ -12,6 +12,7 @@ use super::{
     values::{Number, SecretSource},
 };
 use crate::{
+    ownership::require_fixed_folder,
     started::{StartupContext, StartupError},
     tls::certificates,
 };
@@ -90,6 +91,15 @@ impl StorageConfig {
         }
     }
 
+    /// Returns the options for a command that only reads the database, which an administrator may run as root.
+    pub(crate) fn options_to_read(&self) -> Result<DatabaseOptions, StartupError> {
+        let mut options = self.options()?;
+        if let DatabaseOptions::Sqlite(file) = &mut options {
+            file.path = require_fixed_folder(&file.path)?;
+        }
+        Ok(options)
+    }
+
     /// Returns the maximum number of database connections.
     pub(crate) fn connections_max(&self) -> usize {
         let writers_max = if self.url.is_some() {
@@ -129,8 +139,10 @@ impl StorageConfig {
                 DatabaseOptions::Postgres(_) => "storage.url",
                 DatabaseOptions::Sqlite(_) => "storage.file",
             };
-            let reached = Database::reach(&options).await;
-            findings.ok_or_report(setting, reached.map_err(StartupError::from));
+            if let Some(options) = findings.ok_or_report(setting, self.options_to_read()) {
+                let reached = Database::reach(&options).await;
+                findings.ok_or_report(setting, reached.map_err(StartupError::from));
+            }
         }
     }
 

@@ -18,6 +18,8 @@ pub(crate) struct SqliteSettings {
     pub(crate) path: PathBuf,
     /// Whether writes are refused.
     pub(crate) is_read_only: bool,
+    /// Whether the path may contain links.
+    pub(crate) follows_links: bool,
     /// How long a statement waits for a lock that another process holds.
     pub(crate) wait_max: Duration,
     /// The maximum size of the connection's page cache.
@@ -42,7 +44,8 @@ impl SqliteConnection {
         } else {
             OpenFlags::SQLITE_OPEN_READ_WRITE
         };
-        let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        flags.set(OpenFlags::SQLITE_OPEN_NOFOLLOW, !settings.follows_links);
         let opened = Self {
             connection: rusqlite::Connection::open_with_flags(&settings.path, flags)
                 .map_err(into_sqlx)?,

@@ -439,6 +439,7 @@ mod tests {
         SqliteSettings {
             path: path_in(folder),
             is_read_only,
+            follows_links: true,
             wait_max: Duration::ZERO,
             cache_kibibytes_max: 2_000,
         }

@@ -36,6 +36,7 @@ async fn readers(folder: &TempDir, connections_max: u32, wait_max: Duration) -> 
     let settings = SqliteSettings {
         path: folder.path().join("test.sqlite"),
         is_read_only: true,
+        follows_links: true,
         wait_max,
         cache_kibibytes_max: 2_000,
     };
@@ -202,6 +203,7 @@ async fn a_snapshot_lasts_until_its_reads_end() {
     let writer = SqliteConnection::open(&SqliteSettings {
         path: folder.path().join("test.sqlite"),
         is_read_only: false,
+        follows_links: true,
         wait_max: LONG,
         cache_kibibytes_max: 2_000,
     });

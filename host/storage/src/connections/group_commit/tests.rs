@@ -260,6 +260,7 @@ fn received(last_length: usize, last_commit: Duration, sent: Option<Message>) ->
     let file = SqliteFile::unwatched(SqliteSettings {
         path,
         is_read_only: false,
+        follows_links: true,
         wait_max: Duration::ZERO,
         cache_kibibytes_max: 2_000,
     });
@@ -340,6 +341,7 @@ impl Fixture {
         let settings = SqliteSettings {
             path,
             is_read_only: false,
+            follows_links: true,
             wait_max: WAIT_MAX,
             cache_kibibytes_max: 2_000,
         };
