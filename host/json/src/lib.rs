@@ -16,11 +16,9 @@
 //!   check, because they never recurse and never build a `Value`.
 
 mod check;
-mod object;
 pub mod pointer;
 
 pub use check::{Checked, CheckedText, check, check_response, read, read_bytes};
-pub use object::deserialize_object;
 
 use std::fmt;
 

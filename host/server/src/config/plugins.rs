@@ -11,7 +11,7 @@ use keywright_registry::{
 };
 use keywright_runtime::{COMPONENT_BYTES_MAX, Grant, Limits, SandboxConfig};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::{Map, Value};
 
 use super::{
@@ -41,7 +41,7 @@ pub(crate) struct PluginConfig {
     pub(crate) signature: Option<SignatureConfig>,
     /// Settings passed to the plugin with each call; the plugin's documentation describes them. They may contain
     /// secrets, and are never shown.
-    #[serde(default, deserialize_with = "keywright_json::deserialize_object")]
+    #[serde(default, deserialize_with = "json_settings")]
     pub(crate) settings: Map<String, Value>,
     /// Host interfaces that the plugin may use. A plugin that imports others is rejected.
     #[serde(default)]
@@ -53,6 +53,33 @@ pub(crate) struct PluginConfig {
     /// The limits of each call.
     #[serde(default)]
     pub(crate) limits: Limits,
+}
+
+/// Reads a table with arbitrary keys as a JSON object, and applies the rules of [`keywright_json::check`].
+fn json_settings<'de, D: Deserializer<'de>>(from: D) -> Result<Map<String, Value>, D::Error> {
+    let settings = json(toml::Value::deserialize(from)?).map_err(D::Error::custom)?;
+    keywright_json::check(&settings.to_string()).map_err(D::Error::custom)?;
+    match settings {
+        Value::Object(fields) => Ok(fields),
+        _ => Err(D::Error::custom("must be a table")),
+    }
+}
+
+fn json(value: toml::Value) -> Result<Value, &'static str> {
+    Ok(match value {
+        toml::Value::String(text) => text.into(),
+        toml::Value::Integer(number) => number.into(),
+        toml::Value::Boolean(flag) => flag.into(),
+        toml::Value::Float(number) if number.is_finite() => number.into(),
+        toml::Value::Float(_) => return Err("infinity and NaN are not allowed"),
+        toml::Value::Datetime(_) => return Err("dates and times must be strings"),
+        toml::Value::Array(items) => items.into_iter().map(json).collect::<Result<_, _>>()?,
+        toml::Value::Table(table) => {
+            let fields = table.into_iter();
+            let fields = fields.map(|(key, value)| json(value).map(|value| (key, value)));
+            Value::Object(fields.collect::<Result<_, _>>()?)
+        }
+    })
 }
 
 /// The required signature of a component.
@@ -309,3 +336,39 @@ fn read_authorities(path: &Path) -> Result<String, StartupError> {
 const DOCKER_CONFIG: &str = "registry.docker_config";
 
 const READING_DOCKER_CONFIG: &str = "reading the Docker login file";
+
+#[cfg(test)]
+mod tests {
+    use figment::{
+        Figment,
+        providers::{Format, Toml},
+    };
+
+    use super::*;
+
+    #[test]
+    fn the_rules_for_json_apply_to_settings() {
+        let read = |settings: &str| {
+            let text = format!("component = \"x\"\nsettings.{settings}");
+            let read = Figment::from(Toml::string(&text)).extract::<PluginConfig>();
+            read.map_err(|refused| refused.to_string())
+        };
+        let settings = read(r#"a = [1, -1, 1.5, true, { b = "c" }]"#).ok().unwrap();
+        assert_eq!(settings.settings["a"][4]["b"], "c");
+        let deep = format!(
+            "{}a = {}{}",
+            "a.".repeat(65),
+            "[".repeat(65),
+            "]".repeat(65)
+        );
+        for (settings, words) in [
+            (r#"a."$serde_json::private::RawValue" = "1""#, "reserved"),
+            ("a = [1979-05-27]", "dates and times must be strings"),
+            ("a = nan", "infinity and NaN are not allowed"),
+            (&deep, "nested more than 128 levels deep"),
+        ] {
+            let refused = read(settings).err().unwrap();
+            assert!(refused.contains(words), "{settings}: {refused}");
+        }
+    }
+}
