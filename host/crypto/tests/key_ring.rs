@@ -291,11 +291,6 @@ fn derived_keys_differ_by_label_and_by_key() {
         *ring(vec![raw(2, true)]).derive("a").unwrap()
     );
     assert_ne!(*one.derive("").unwrap(), [1; 32]);
-    assert!(one.derive_from_others("a").unwrap().is_empty());
-    let record = unlock(vec![raw(1, true)], &[]).added.unwrap();
-    let changed = unlock(vec![raw(1, false), raw(2, true)], &[record]).ring;
-    let others = changed.derive_from_others("a").unwrap();
-    assert_eq!(others, [one.derive("a").unwrap()]);
 }
 
 #[test]

@@ -36,7 +36,7 @@ mod plugin_under_test;
 mod resolver;
 mod schema;
 
-pub use cache::{CACHE_EXTENSIONS, CacheAccess, CacheKeys, broken_rule_of_private_folder};
+pub use cache::{CACHE_EXTENSIONS, CacheAccess, CacheKey, broken_rule_of_private_folder};
 pub use call::CALL_DURATION;
 pub use compiler::{COMPILE_COMMAND, compile_component};
 pub use component::COMPONENT_BYTES_MAX;

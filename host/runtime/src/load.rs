@@ -23,7 +23,7 @@ use wasmtime::Engine;
 
 use crate::{
     breaker::Breakers,
-    cache::{self, Cache, CacheAccess, CacheKeys},
+    cache::{self, Cache, CacheAccess, CacheKey},
     call::{self, Plugin},
     component::{Role, Uncompiled, credential_type, link, roles},
     config::{Compiler, Limits, RuntimeConfig, THREADS_PER_LANE_MAX},
@@ -45,14 +45,14 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// Loads all plugins, and compiles components that are not in the cache. `cache_keys` authenticate the cache files. `issuers`
+    /// Loads all plugins, and compiles components that are not in the cache. `cache_key` authenticates the cache files. `issuers`
     /// sign in the entropy test.
     ///
     /// # Errors
     /// The first error that prevents a plugin from loading, in alphabetical order of the plugins.
     pub fn load(
         config: &RuntimeConfig,
-        cache_keys: &CacheKeys,
+        cache_key: &CacheKey,
         random: Arc<dyn RandomSource>,
         issuers: TestIssuers,
     ) -> Result<Self, LoadError> {
@@ -63,7 +63,7 @@ impl Runtime {
             |threads| [threads.get(); 2],
         );
         let calls = short + generate;
-        let cache = CacheAccess::ReadWrite(cache_keys);
+        let cache = CacheAccess::ReadWrite(cache_key);
         let loader = Loader::new(
             &roles,
             [short, generate],

@@ -14,7 +14,7 @@ use figment::{Figment, error::Kind, value::Value};
 use keywright_api::error_chain;
 use keywright_core::ports::{KeyRotationRepository, KeyStatus, Sealer};
 use keywright_registry::Cache;
-use keywright_runtime::{CacheAccess, CacheKeys, LoadError, Runtime, SandboxConfig, SystemRandom};
+use keywright_runtime::{CacheAccess, CacheKey, LoadError, Runtime, SandboxConfig, SystemRandom};
 use keywright_storage::Database;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
@@ -278,12 +278,12 @@ async fn check_plugins(
     }
     let sandbox = sections.plugins;
     let mut sandbox = sandbox.unwrap_or_else(|| SandboxConfig::new(PathBuf::new()));
-    let (cache_keys, cache) = match require_own(&sandbox.cache_directory) {
+    let (cache_key, cache) = match require_own(&sandbox.cache_directory) {
         Ok(folder) => {
             let cache = Cache::read_only(&folder);
             sandbox.cache_directory = folder;
-            let keys = cache_keys(sections.encryption.as_ref(), key_ring).await;
-            (keys, cache)
+            let key = cache_key(sections.encryption.as_ref(), key_ring).await;
+            (key, cache)
         }
         Err(_) => (None, Cache::default()),
     };
@@ -313,7 +313,7 @@ async fn check_plugins(
         return;
     }
     let checked = on_blocking_thread(move || {
-        let cache = cache_keys
+        let cache = cache_key
             .as_ref()
             .map_or(CacheAccess::None, CacheAccess::Read);
         Runtime::check(&config, cache, Arc::new(SystemRandom), test_issuers())
@@ -330,13 +330,13 @@ async fn on_blocking_thread(
         .unwrap_or_else(|cause| vec![LoadError::Threads(cause.into())])
 }
 
-/// Returns the keys of the plugin cache, if they can be derived from the configuration or the connected database.
-async fn cache_keys(
+/// Returns the key of the plugin cache, if it can be derived from the configuration or the connected database.
+async fn cache_key(
     encryption: Option<&EncryptionConfig>,
     key_ring: Option<SharedKeyRing>,
-) -> Option<CacheKeys> {
-    let keys = plugins::cache_keys_without_database(encryption?).await;
-    keys.or_else(|| plugins::cache_keys(&key_ring?).ok())
+) -> Option<CacheKey> {
+    let key = plugins::cache_key_without_database(encryption?).await;
+    key.or_else(|| plugins::cache_key(&key_ring?).ok())
 }
 
 fn report_refusals(refusals: Vec<LoadError>, findings: &mut Findings) {

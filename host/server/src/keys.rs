@@ -246,9 +246,6 @@ pub(crate) struct SharedKeyRing {
     reading: Arc<Mutex<Option<Instant>>>,
 }
 
-/// A key for one purpose, derived from an encryption key.
-type DerivedKey = Zeroizing<[u8; 32]>;
-
 /// The keys known at one time.
 struct Current {
     recognition: Recognition,
@@ -277,13 +274,9 @@ impl SharedKeyRing {
         }
     }
 
-    /// Derives keys for one purpose from the active key and from the other keys known now.
-    pub(crate) fn derive(
-        &self,
-        label: &str,
-    ) -> Result<(DerivedKey, Vec<DerivedKey>), DerivationError> {
-        let key_ring = &self.current().key_ring;
-        Ok((key_ring.derive(label)?, key_ring.derive_from_others(label)?))
+    /// Derives a key for one purpose from the active key.
+    pub(crate) fn derive(&self, label: &str) -> Result<Zeroizing<[u8; 32]>, DerivationError> {
+        self.current().key_ring.derive(label)
     }
 
     /// Returns the id of the active key. It never changes.

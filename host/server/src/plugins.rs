@@ -19,7 +19,7 @@ use futures_util::future::join_all;
 use keywright_api::error_chain;
 use keywright_registry::{Cache, PinnedReference, RegistryError, SignatureKey, pull};
 use keywright_runtime::{
-    self as runtime, CacheAccess, CacheKeys, ComponentSource, LoadError, Plugins, Runtime,
+    self as runtime, CacheAccess, CacheKey, ComponentSource, LoadError, Plugins, Runtime,
     RuntimeConfig, SandboxConfig, SystemRandom, TestedComponents,
 };
 use tokio::{signal::unix::Signal as SignalStream, task::spawn_blocking};
@@ -44,37 +44,35 @@ pub(crate) async fn load(
     key_ring: &SharedKeyRing,
     hangup: SignalStream,
 ) -> Result<Arc<Plugins>, StartupError> {
-    let cache_keys = Arc::new(cache_keys(key_ring)?);
+    let cache_key = Arc::new(cache_key(key_ring)?);
     let (plugins, refused, pulled) = collect(config).await;
     if let Some(first) = refused.into_iter().next() {
         return Err(StartupError::while_doing("loading the plugins", first));
     }
-    let keys = Arc::clone(&cache_keys);
+    let key = Arc::clone(&cache_key);
     // On a separate thread, because compilation blocks.
-    let (runtime, in_use) = spawn_blocking(move || load_runtime(&plugins, &pulled, &keys))
+    let (runtime, in_use) = spawn_blocking(move || load_runtime(&plugins, &pulled, &key))
         .await
         .while_doing("loading the plugins")?
         .while_doing("loading the plugins")?;
     let plugins = Arc::new(Plugins::new(runtime));
-    replace_on_hangup(hangup, &plugins, in_use, file.to_owned(), cache_keys);
+    replace_on_hangup(hangup, &plugins, in_use, file.to_owned(), cache_key);
     Ok(plugins)
 }
 
-/// Derives the keys that authenticate the plugin cache.
-pub(crate) fn cache_keys(key_ring: &SharedKeyRing) -> Result<CacheKeys, StartupError> {
-    let (active, others) = key_ring
+/// Derives the key that authenticates the plugin cache from the active encryption key.
+pub(crate) fn cache_key(key_ring: &SharedKeyRing) -> Result<CacheKey, StartupError> {
+    let key = key_ring
         .derive(CACHE_LABEL)
-        .while_doing("deriving the plugin cache's keys")?;
-    Ok(CacheKeys::new(&active, others.iter().map(|key| &**key)))
+        .while_doing("deriving the plugin cache's key")?;
+    Ok(CacheKey::new(&key))
 }
 
-/// Derives the key of the plugin cache from the active encryption key, without the database. Returns `None` unless that
+/// Derives the key of the plugin cache without the database. Returns `None` unless that
 /// key is a readable raw key: other keys also depend on records in the database.
-pub(crate) async fn cache_keys_without_database(
-    encryption: &EncryptionConfig,
-) -> Option<CacheKeys> {
+pub(crate) async fn cache_key_without_database(encryption: &EncryptionConfig) -> Option<CacheKey> {
     let key_ring = keys::raw_key_ring(encryption).await?;
-    Some(CacheKeys::new(&*key_ring.derive(CACHE_LABEL).ok()?, []))
+    Some(CacheKey::new(&*key_ring.derive(CACHE_LABEL).ok()?))
 }
 
 fn replace_on_hangup(
@@ -82,13 +80,13 @@ fn replace_on_hangup(
     plugins: &Arc<Plugins>,
     mut in_use: InUse,
     file: PathBuf,
-    cache_keys: Arc<CacheKeys>,
+    cache_key: Arc<CacheKey>,
 ) {
     let plugins = Arc::clone(plugins);
     tokio::spawn(async move {
         while hangup.recv().await.is_some() {
             let (plugins, file) = (Arc::clone(&plugins), file.clone());
-            let replacing = replace(plugins, file, Arc::clone(&cache_keys));
+            let replacing = replace(plugins, file, Arc::clone(&cache_key));
             match tokio::spawn(replacing).await {
                 Ok(Some(now_in_use)) => drop(mem::replace(&mut in_use, now_in_use)),
                 Ok(None) => {}
@@ -100,12 +98,8 @@ fn replace_on_hangup(
 
 /// Loads the plugins of the current configuration file and replaces the old plugins. Returns the cache files of the new
 /// plugins, or `None` if an error was logged and the old plugins remain in use.
-async fn replace(
-    plugins: Arc<Plugins>,
-    file: PathBuf,
-    cache_keys: Arc<CacheKeys>,
-) -> Option<InUse> {
-    let loaded = load_configured(&file, cache_keys).await;
+async fn replace(plugins: Arc<Plugins>, file: PathBuf, cache_key: Arc<CacheKey>) -> Option<InUse> {
+    let loaded = load_configured(&file, cache_key).await;
     measurements::reloaded("plugins", loaded.is_ok());
     match loaded {
         Ok((runtime, in_use)) => {
@@ -129,13 +123,13 @@ async fn replace(
 /// Loads the plugins of the current configuration file, or returns all errors.
 async fn load_configured(
     file: &Path,
-    cache_keys: Arc<CacheKeys>,
+    cache_key: Arc<CacheKey>,
 ) -> Result<(Runtime, InUse), Vec<String>> {
     let config = Config::load(file).map_err(|refused| vec![refused.with_causes()])?;
     let (config, missing, pulled) = collect(&config).await;
     let missing: Vec<String> = missing.into_iter().map(describe).collect();
     // On a separate thread, because compilation blocks; shutdown does not wait for it.
-    spawn_blocking(move || load_or_reasons(&config, missing, &pulled, &cache_keys))
+    spawn_blocking(move || load_or_reasons(&config, missing, &pulled, &cache_key))
         .await
         .unwrap_or_else(|join_error| Err(vec![describe(join_error)]))
 }
@@ -144,16 +138,16 @@ fn load_or_reasons(
     config: &RuntimeConfig,
     mut reasons: Vec<String>,
     pulled: &Cache,
-    cache_keys: &CacheKeys,
+    cache_key: &CacheKey,
 ) -> Result<(Runtime, InUse), Vec<String>> {
     let loaded = if reasons.is_empty() {
-        load_runtime(config, pulled, cache_keys).map_err(Some)
+        load_runtime(config, pulled, cache_key).map_err(Some)
     } else {
         Err(None)
     };
     loaded.map_err(|first| {
         // Components that could be loaded are cached by now, so this is fast.
-        let cache = CacheAccess::ReadWrite(cache_keys);
+        let cache = CacheAccess::ReadWrite(cache_key);
         let others = Runtime::check(config, cache, Arc::new(SystemRandom), test_issuers());
         reasons.extend(others.into_iter().map(describe));
         if reasons.is_empty() {
@@ -166,9 +160,9 @@ fn load_or_reasons(
 fn load_runtime(
     config: &RuntimeConfig,
     pulled: &Cache,
-    cache_keys: &CacheKeys,
+    cache_key: &CacheKey,
 ) -> Result<(Runtime, InUse), LoadError> {
-    let runtime = Runtime::load(config, cache_keys, Arc::new(SystemRandom), test_issuers())?;
+    let runtime = Runtime::load(config, cache_key, Arc::new(SystemRandom), test_issuers())?;
     let now = SystemTime::now();
     let in_use = InUse::mark(&(runtime.cached_files() | &pulled.used_files()), now);
     let sandbox = &config.sandbox;

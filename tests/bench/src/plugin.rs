@@ -10,7 +10,7 @@ use std::{
 use keywright_core::{credential::CredentialType, ports::Generator};
 use keywright_harness::component;
 use keywright_runtime::{
-    CacheKeys, Compiler, Grant, Limits, PluginConfig, RandomError, RandomSource, Runtime,
+    CacheKey, Compiler, Grant, Limits, PluginConfig, RandomError, RandomSource, Runtime,
     RuntimeConfig, SandboxConfig, TestedComponents,
 };
 use rand::{Rng, SeedableRng, rngs::ChaCha12Rng};
@@ -37,7 +37,7 @@ pub(crate) fn load(
     };
     let runtime = Runtime::load(
         &config,
-        &CacheKeys::new(&[0; 32], []),
+        &CacheKey::new(&[0; 32]),
         random,
         Arc::new(|_, _| None),
     )?;

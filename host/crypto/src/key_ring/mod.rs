@@ -50,24 +50,7 @@ impl KeyRing {
     /// Derives a key for another purpose from the active key. Different labels result in independent keys, which reveal nothing
     /// about the active key.
     pub fn derive(&self, label: &str) -> Result<Zeroizing<[u8; 32]>, DerivationError> {
-        self.derive_from(&self.active, label)
-    }
-
-    /// Derives a key from each of the other keys, in no particular order: the results of [`Self::derive`] while they were active.
-    pub fn derive_from_others(
-        &self,
-        label: &str,
-    ) -> Result<Vec<Zeroizing<[u8; 32]>>, DerivationError> {
-        let others = self.keys.keys().filter(|id| **id != self.active);
-        others.map(|id| self.derive_from(id, label)).collect()
-    }
-
-    fn derive_from(
-        &self,
-        key_id: &Uuid,
-        label: &str,
-    ) -> Result<Zeroizing<[u8; 32]>, DerivationError> {
-        let key = self.keys.get(key_id).ok_or(DerivationError)?;
+        let key = self.keys.get(&self.active).ok_or(DerivationError)?;
         key.derive(label)
     }
 

@@ -6,8 +6,6 @@ use std::{
     path::Path,
 };
 
-use aws_lc_rs::hmac;
-
 use super::{Cache, REPORT, REPORT_LOCK, tag};
 use crate::{
     conformance::{EntropyReport, RULES_VERSION},
@@ -28,25 +26,18 @@ impl Cache {
         declared_bits: u32,
         test: impl FnOnce() -> Result<EntropyReport, PluginRefusedError>,
     ) -> Result<EntropyReport, PluginRefusedError> {
-        let name_under = |key: &hmac::Key| {
-            // Settings may contain secrets, so their tag is an HMAC under the server's key.
-            let settings = tag(key, settings.as_bytes());
-            format!("{component_digest}-{settings}-{declared_bits}-{RULES_VERSION}.{REPORT}")
-        };
-        let name = name_under(&self.keys.writing);
+        // Settings may contain secrets, so their tag is an HMAC under the server's key.
+        let settings = tag(&self.key.0, settings.as_bytes());
+        let name =
+            format!("{component_digest}-{settings}-{declared_bits}-{RULES_VERSION}.{REPORT}");
         let path = self.directory.join(&name);
         self.used.lock().insert(path.clone());
-        if let Some(report) = self.cached_report(&self.keys.writing, &name) {
-            return Ok(report);
-        }
-        let mut others = self.keys.others.iter();
-        if let Some(report) = others.find_map(|key| self.cached_report(key, &name_under(key))) {
-            self.store_report(&name, &report);
+        if let Some(report) = self.cached_report(&name) {
             return Ok(report);
         }
         // Without a lock, several servers may do the same work.
         let lock = (!self.is_read_only).then(|| locked(&path.with_extension(REPORT_LOCK)));
-        if let Some(report) = self.cached_report(&self.keys.writing, &name) {
+        if let Some(report) = self.cached_report(&name) {
             return Ok(report);
         }
         let report = test()?;
@@ -55,8 +46,8 @@ impl Cache {
         Ok(report)
     }
 
-    fn cached_report(&self, key: &hmac::Key, name: &str) -> Option<EntropyReport> {
-        keywright_json::read_bytes(&self.cached(key, name)?).ok()
+    fn cached_report(&self, name: &str) -> Option<EntropyReport> {
+        keywright_json::read_bytes(&self.cached(name)?).ok()
     }
 
     fn store_report(&self, name: &str, report: &EntropyReport) {
@@ -85,7 +76,7 @@ mod tests {
         thread,
     };
 
-    use super::{super::CacheKeys, *};
+    use super::{super::CacheKey, *};
     use crate::{conformance::EntropyError, engine::new_engine};
 
     fn report(fault: Option<EntropyError>) -> EntropyReport {
@@ -98,35 +89,16 @@ mod tests {
         }
     }
 
-    fn cache(directory: &Path, keys: &CacheKeys) -> Cache {
+    fn cache(directory: &Path, key: &CacheKey) -> Cache {
         let engine = new_engine(1, 1 << 20).unwrap();
-        Cache::open(&directory.join("cache"), keys, &engine).unwrap()
-    }
-
-    #[test]
-    fn a_report_under_an_earlier_key_is_rewritten_under_the_new_one() {
-        let directory = tempfile::tempdir().unwrap();
-        let before = CacheKeys::new(&[1; 32], []);
-        let changed = CacheKeys::new(&[2; 32], [&[3; 32], &[1; 32]]);
-        let after = CacheKeys::new(&[2; 32], []);
-        let found = |keys: &CacheKeys| {
-            let cache = cache(directory.path(), keys);
-            let never = || Err(PluginRefusedError::SettingsTooLarge);
-            cache.entropy_report("d", r#"{"a":1}"#, 128, never).is_ok()
-        };
-        let made = || Ok(report(None));
-        let cache = cache(directory.path(), &before);
-        assert!(cache.entropy_report("d", r#"{"a":1}"#, 128, made).is_ok());
-        assert!(!found(&after));
-        assert!(found(&changed));
-        assert!(found(&after));
+        Cache::open(&directory.join("cache"), key, &engine).unwrap()
     }
 
     #[test]
     fn a_component_is_tested_once_per_settings_and_declared_bits() {
         let directory = tempfile::tempdir().unwrap();
-        let keys = CacheKeys::new(&[1; 32], []);
-        let cache = cache(directory.path(), &keys);
+        let key = CacheKey::new(&[1; 32]);
+        let cache = cache(directory.path(), &key);
         let tests_run = AtomicU32::new(0);
         for (digest, settings, bits, times) in [
             ("d", "{}", 128, 1),
@@ -157,8 +129,8 @@ mod tests {
                         tests_run.fetch_add(1, Ordering::SeqCst);
                         Ok(report(None))
                     };
-                    let keys = CacheKeys::new(&[1; 32], []);
-                    let cache = cache(directory.path(), &keys);
+                    let key = CacheKey::new(&[1; 32]);
+                    let cache = cache(directory.path(), &key);
                     assert!(cache.entropy_report("d", "{}", 128, make).is_ok());
                 });
             }
@@ -169,8 +141,8 @@ mod tests {
     #[test]
     fn a_modified_report_is_recreated_and_a_failure_is_not_cached() {
         let directory = tempfile::tempdir().unwrap();
-        let keys = CacheKeys::new(&[1; 32], []);
-        let cache = cache(directory.path(), &keys);
+        let key = CacheKey::new(&[1; 32]);
+        let cache = cache(directory.path(), &key);
         let failed = || Err(PluginRefusedError::SettingsTooLarge);
         assert!(cache.entropy_report("d", "{}", 128, failed).is_err());
         let bad = || Ok(report(Some(EntropyError::Unrepeatable)));

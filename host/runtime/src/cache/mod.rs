@@ -1,10 +1,9 @@
 //! The on-disk cache of compiled components, so that a warm start compiles nothing.
 //!
 //! Compiled code is trusted when it is loaded, so each file begins with an HMAC over its name and contents, under a key that
-//! only servers have. The key is derived from the encryption key. After a key rotation, files under earlier keys are still
-//! read, and written again under the new key, so that nothing is recompiled. File names contain the component's digest, the
-//! engine and the key, so servers with different keys can share the directory. Reports of the entropy test are stored
-//! alongside, in the same way ([`entropy_reports`]).
+//! only servers have. The key is derived from the active encryption key. File names contain the component's digest, the engine
+//! and the key, so servers with different keys can share the directory. Reports of the entropy test are stored alongside, in the
+//! same way ([`entropy_reports`]).
 
 mod entropy_reports;
 
@@ -41,21 +40,14 @@ const USER_KEY: &str = "key";
 /// The length of the HMAC before the code, in bytes.
 const TAG_BYTES: usize = digest::SHA256_OUTPUT_LEN;
 
-/// The keys that authenticate cache files. They must be secret.
+/// The key that authenticates cache files.
 #[derive(Clone)]
-pub struct CacheKeys {
-    writing: hmac::Key,
-    others: Vec<hmac::Key>,
-}
+pub struct CacheKey(hmac::Key);
 
-impl CacheKeys {
-    /// Files are written under `first`, which must be the same at every start. Files under `others`, the keys used earlier,
-    /// are only read.
-    pub fn new<'a>(first: &[u8; 32], others: impl IntoIterator<Item = &'a [u8; 32]>) -> Self {
-        Self {
-            writing: derived_key(first),
-            others: others.into_iter().map(derived_key).collect(),
-        }
+impl CacheKey {
+    /// Derives the key from a secret. Files written under the key of another secret are not read.
+    pub fn new(secret: &[u8; 32]) -> Self {
+        Self(derived_key(secret))
     }
 }
 
@@ -84,15 +76,15 @@ pub enum CacheAccess<'k> {
     /// Compiles every component.
     None,
     /// Uses cached components and writes nothing.
-    Read(&'k CacheKeys),
+    Read(&'k CacheKey),
     /// Uses cached components, and writes newly compiled components to the cache.
-    ReadWrite(&'k CacheKeys),
+    ReadWrite(&'k CacheKey),
 }
 
 /// The directory of compiled components.
 pub(crate) struct Cache {
     directory: PathBuf,
-    keys: CacheKeys,
+    key: CacheKey,
     engine_hash: String,
     is_read_only: bool,
     /// The files requested so far.
@@ -105,13 +97,13 @@ pub const CACHE_EXTENSIONS: [&str; 3] = [COMPILED, REPORT, REPORT_LOCK];
 impl Cache {
     pub(crate) fn open(
         directory: &Path,
-        keys: &CacheKeys,
+        key: &CacheKey,
         engine: &Engine,
     ) -> Result<Self, LoadError> {
         prepare(directory)?;
         Ok(Self {
             is_read_only: false,
-            ..Self::read_only(directory, keys, engine)
+            ..Self::read_only(directory, key, engine)
         })
     }
 
@@ -122,18 +114,18 @@ impl Cache {
             path: directory.to_owned(),
             source,
         })?;
-        let keys = CacheKeys::new(&key, []);
+        let key = CacheKey::new(&key);
         Ok(Self {
             is_read_only: false,
-            ..Self::read_only(directory, &keys, engine)
+            ..Self::read_only(directory, &key, engine)
         })
     }
 
     /// Opens the directory without creating, checking or writing anything. It need not exist.
-    pub(crate) fn read_only(directory: &Path, keys: &CacheKeys, engine: &Engine) -> Self {
+    pub(crate) fn read_only(directory: &Path, key: &CacheKey, engine: &Engine) -> Self {
         Self {
             directory: directory.to_owned(),
-            keys: keys.clone(),
+            key: key.clone(),
             engine_hash: engine_hash(engine),
             is_read_only: true,
             used: Mutex::default(),
@@ -153,42 +145,21 @@ impl Cache {
         component_digest: &str,
         bytes: &[u8],
     ) -> Result<Component, PluginRefusedError> {
-        let name_under = |key| {
-            let (engine, key) = (&self.engine_hash, key_tag(key));
-            format!("{component_digest}-{engine}-{key}.{COMPILED}")
-        };
-        let name = name_under(&self.keys.writing);
+        let (engine_hash, tag) = (&self.engine_hash, key_tag(&self.key.0));
+        let name = format!("{component_digest}-{engine_hash}-{tag}.{COMPILED}");
         self.used.lock().insert(self.directory.join(&name));
-        if let Some((_, component)) = self.cached_component(engine, &self.keys.writing, &name)? {
-            return Ok(component);
+        if let Some(code) = self.cached(&name) {
+            // Code that exceeds the engine's limits is refused without compiling it again.
+            return load_code(engine, &code).map_err(PluginRefusedError::TooDemanding);
         }
-        let cached = self.keys.others.iter().find_map(|key| {
-            self.cached_component(engine, key, &name_under(key))
-                .transpose()
-        });
-        let (code, component) = cached.unwrap_or_else(|| compile(compiler, engine, bytes))?;
+        let (code, component) = compile(compiler, engine, bytes)?;
         self.store(&name, &code);
         Ok(component)
     }
 
-    /// Returns the code in a file, and the component loaded from it. Code that exceeds the engine's limits is refused without
-    /// compiling it again.
-    fn cached_component(
-        &self,
-        engine: &Engine,
-        key: &hmac::Key,
-        name: &str,
-    ) -> Result<Option<(Vec<u8>, Component)>, PluginRefusedError> {
-        let Some(code) = self.cached(key, name) else {
-            return Ok(None);
-        };
-        let component = load_code(engine, &code).map_err(PluginRefusedError::TooDemanding)?;
-        Ok(Some((code, component)))
-    }
-
-    /// Returns the content of a file that was written under `key`. Logs a damaged file.
-    fn cached(&self, key: &hmac::Key, name: &str) -> Option<Vec<u8>> {
-        match self.read(key, name) {
+    /// Returns the content of a file. Logs a damaged file.
+    fn cached(&self, name: &str) -> Option<Vec<u8>> {
+        match self.read(name) {
             Ok(content) => content,
             Err(cause) => {
                 let path = self.directory.join(name);
@@ -199,15 +170,15 @@ impl Cache {
     }
 
     /// Returns the verified content of a file; `None` if it does not exist.
-    fn read(&self, key: &hmac::Key, name: &str) -> io::Result<Option<Vec<u8>>> {
+    fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         let mut file = match fs::read(self.directory.join(name)) {
             Ok(file) => file,
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(cause) => return Err(cause),
         };
-        let is_ours = file
-            .split_at_checked(TAG_BYTES)
-            .is_some_and(|(tag, code)| hmac::verify(key, &authenticated(name, code), tag).is_ok());
+        let is_ours = file.split_at_checked(TAG_BYTES).is_some_and(|(tag, code)| {
+            hmac::verify(&self.key.0, &authenticated(name, code), tag).is_ok()
+        });
         if !is_ours {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
@@ -231,7 +202,7 @@ impl Cache {
 
     /// Writes a temporary file and renames it, so that no server reads a partial file.
     fn write(&self, name: &str, code: &[u8]) -> io::Result<()> {
-        let tag = hmac::sign(&self.keys.writing, &authenticated(name, code));
+        let tag = hmac::sign(&self.key.0, &authenticated(name, code));
         let mut file = tempfile::NamedTempFile::new_in(&self.directory)?;
         file.write_all(tag.as_ref())?;
         file.write_all(code)?;
@@ -387,8 +358,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("deep").join("cache");
         let engine = new_engine(1, 1 << 20).unwrap();
-        let keys = CacheKeys::new(&[1; 32], []);
-        let cache = Cache::open(&path, &keys, &engine).unwrap();
+        let key = CacheKey::new(&[1; 32]);
+        let cache = Cache::open(&path, &key, &engine).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
         component(&cache, &engine, "d", COMPONENT).unwrap();
         // With a cached file, the bytes are not read at all.
@@ -415,16 +386,16 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o700)).unwrap();
         let engine = new_engine(1, 1 << 20).unwrap();
-        let keys = CacheKeys::new(&[1; 32], []);
-        let cache = Cache::open(directory.path(), &keys, &engine).unwrap();
+        let key = CacheKey::new(&[1; 32]);
+        let cache = Cache::open(directory.path(), &key, &engine).unwrap();
         component(&cache, &engine, "d", COMPONENT).unwrap();
-        let others = CacheKeys::new(&[2; 32], []);
+        let others = CacheKey::new(&[2; 32]);
         let other = Cache::open(directory.path(), &others, &engine).unwrap();
         assert!(component(&other, &engine, "d", b"nonsense").is_err());
         let renamed = other.directory.join(format!(
             "d-{}-{}.{COMPILED}",
             other.engine_hash,
-            key_tag(&other.keys.writing)
+            key_tag(&other.key.0)
         ));
         fs::copy(cached_file(directory.path()), &renamed).unwrap();
         assert!(component(&other, &engine, "d", b"nonsense").is_err());
@@ -439,30 +410,11 @@ mod tests {
     }
 
     #[test]
-    fn a_file_under_an_earlier_key_is_used_and_rewritten() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("cache");
-        let engine = new_engine(1, 1 << 20).unwrap();
-        let before = CacheKeys::new(&[1; 32], []);
-        let changed = CacheKeys::new(&[2; 32], [&[3; 32], &[1; 32]]);
-        let after = CacheKeys::new(&[2; 32], []);
-        let loaded = |keys: &CacheKeys, bytes: &[u8]| {
-            let cache = Cache::open(&path, keys, &engine).unwrap();
-            component(&cache, &engine, "d", bytes).is_ok()
-        };
-        assert!(loaded(&before, COMPONENT));
-        assert!(!loaded(&after, b"nonsense"));
-        assert!(loaded(&changed, b"nonsense"));
-        assert!(loaded(&after, b"nonsense"));
-        assert!(loaded(&before, b"nonsense"));
-    }
-
-    #[test]
     fn servers_with_different_keys_keep_separate_files() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("cache");
         let engine = new_engine(1, 1 << 20).unwrap();
-        let keys = [[1; 32], [2; 32]].map(|key| CacheKeys::new(&key, []));
+        let keys = [[1; 32], [2; 32]].map(|key| CacheKey::new(&key));
         let cache = |keys| Cache::open(&path, keys, &engine).unwrap();
         for keys in &keys {
             component(&cache(keys), &engine, "d", COMPONENT).unwrap();
@@ -485,8 +437,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o710)).unwrap();
         let engine = new_engine(1, 1 << 20).unwrap();
-        let keys = CacheKeys::new(&[1; 32], []);
-        let Err(refused) = Cache::open(directory.path(), &keys, &engine) else {
+        let key = CacheKey::new(&[1; 32]);
+        let Err(refused) = Cache::open(directory.path(), &key, &engine) else {
             panic!("accepted")
         };
         assert!(

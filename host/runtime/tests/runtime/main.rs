@@ -25,7 +25,7 @@ use keywright_core::{
     ports::{Generator, PluginCallError, PluginFaultError},
 };
 use keywright_runtime::{
-    CacheKeys, Compiler, Grant, Limits, LoadError, PluginConfig, RandomSource, Runtime,
+    CacheKey, Compiler, Grant, Limits, LoadError, PluginConfig, RandomSource, Runtime,
     RuntimeConfig, SandboxConfig, SystemRandom, TestedComponents,
 };
 use serde_json::{Map, Value, json};
@@ -124,8 +124,8 @@ pub(crate) fn load_drawing(
     random: Arc<dyn RandomSource>,
 ) -> Result<Runtime, LoadError> {
     LazyLock::force(&LOG);
-    let keys = CacheKeys::new(&[7; 32], []);
-    Runtime::load(config, &keys, random, Arc::new(|_, _| None))
+    let key = CacheKey::new(&[7; 32]);
+    Runtime::load(config, &key, random, Arc::new(|_, _| None))
 }
 
 /// Loads a plugin under this name and returns its generator.
