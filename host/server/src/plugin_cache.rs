@@ -177,10 +177,6 @@ mod tests {
         for (name, unused_max) in [
             (format!("{digest}-0123456789abcdef.cwasm"), UNUSED_MAX),
             (format!("{digest}-0123456789abcdef-1.entropy"), UNUSED_MAX),
-            (
-                format!("{digest}-0123456789abcdef-1.entropy-lock"),
-                UNUSED_MAX,
-            ),
             (format!("registry/{digest}.wasm"), UNUSED_MAX),
             (format!("registry/{digest}.manifest.json"), UNUSED_MAX),
             (format!("registry/{digest}.cosign.json"), UNUSED_MAX),

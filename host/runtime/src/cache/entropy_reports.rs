@@ -1,12 +1,6 @@
 //! Cached reports of the entropy test, so that a warm start tests no generator.
 
-use std::{
-    fs::{self, File},
-    io,
-    path::Path,
-};
-
-use super::{Cache, REPORT, REPORT_LOCK, tag};
+use super::{Cache, REPORT, tag};
 use crate::{
     conformance::{EntropyReport, RULES_VERSION},
     load_error::PluginRefusedError,
@@ -14,8 +8,7 @@ use crate::{
 
 impl Cache {
     /// Returns the cached report on a component with these settings and declared bits, or calls `test` and caches the report.
-    ///
-    /// Concurrent callers wait, even in other processes, so that servers that start together share the work.
+    /// Concurrent callers run the test at the same time.
     ///
     /// # Errors
     /// The error of `test`, which is not cached.
@@ -30,50 +23,29 @@ impl Cache {
         let settings = tag(&self.key.0, settings.as_bytes());
         let name =
             format!("{component_digest}-{settings}-{declared_bits}-{RULES_VERSION}.{REPORT}");
-        let path = self.directory.join(&name);
-        self.used.lock().insert(path.clone());
-        if let Some(report) = self.cached_report(&name) {
-            return Ok(report);
-        }
-        // Without a lock, several servers may do the same work.
-        let lock = (!self.is_read_only).then(|| locked(&path.with_extension(REPORT_LOCK)));
+        self.used.lock().insert(self.directory.join(&name));
         if let Some(report) = self.cached_report(&name) {
             return Ok(report);
         }
         let report = test()?;
-        self.store_report(&name, &report);
-        drop(lock);
+        // Serializing a report can't fail.
+        if let Ok(text) = serde_json::to_vec(&report) {
+            self.store(&name, &text);
+        }
         Ok(report)
     }
 
     fn cached_report(&self, name: &str) -> Option<EntropyReport> {
         keywright_json::read_bytes(&self.cached(name)?).ok()
     }
-
-    fn store_report(&self, name: &str, report: &EntropyReport) {
-        // Serializing a report can't fail.
-        if let Ok(text) = serde_json::to_vec(report) {
-            self.store(name, &text);
-        }
-    }
-}
-
-/// Locks a file exclusively until it is dropped. Waits for other holders.
-fn locked(path: &Path) -> io::Result<File> {
-    let file = fs::OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(path)?;
-    file.lock()?;
-    Ok(file)
 }
 
 #[cfg(test)]
 mod tests {
     use std::{
+        fs,
+        path::Path,
         sync::atomic::{AtomicU32, Ordering},
-        thread,
     };
 
     use super::{super::CacheKey, *};
@@ -116,26 +88,6 @@ mod tests {
             assert_eq!(found, report(Some(EntropyError::Unrepeatable)));
             assert_eq!(tests_run.load(Ordering::SeqCst), times);
         }
-    }
-
-    #[test]
-    fn concurrent_callers_share_one_test() {
-        let directory = tempfile::tempdir().unwrap();
-        let tests_run = AtomicU32::new(0);
-        thread::scope(|scope| {
-            for _ in 0..8 {
-                scope.spawn(|| {
-                    let make = || {
-                        tests_run.fetch_add(1, Ordering::SeqCst);
-                        Ok(report(None))
-                    };
-                    let key = CacheKey::new(&[1; 32]);
-                    let cache = cache(directory.path(), &key);
-                    assert!(cache.entropy_report("d", "{}", 128, make).is_ok());
-                });
-            }
-        });
-        assert_eq!(tests_run.load(Ordering::SeqCst), 1);
     }
 
     #[test]

@@ -31,10 +31,9 @@ use crate::{
 const KEY_LABEL: &[u8] = b"keywright compiled components, version 1";
 /// The label from which the key's tag in file names is derived.
 const KEY_TAG_LABEL: &[u8] = b"the name of this key";
-/// The extensions of compiled components, of reports of the entropy test, and of the lock files held during a test.
+/// The extensions of compiled components and of reports of the entropy test.
 const COMPILED: &str = "cwasm";
 const REPORT: &str = "entropy";
-const REPORT_LOCK: &str = "entropy-lock";
 /// The file with the key in the directory of a user.
 const USER_KEY: &str = "key";
 /// The length of the HMAC before the code, in bytes.
@@ -92,7 +91,7 @@ pub(crate) struct Cache {
 }
 
 /// The extensions of cache files. Their names begin with the digest of a component.
-pub const CACHE_EXTENSIONS: [&str; 3] = [COMPILED, REPORT, REPORT_LOCK];
+pub const CACHE_EXTENSIONS: [&str; 2] = [COMPILED, REPORT];
 
 impl Cache {
     pub(crate) fn open(
