@@ -10,7 +10,7 @@ mod entropy_reports;
 use std::{
     collections::BTreeSet,
     fs,
-    hash::{Hash, Hasher},
+    hash::{DefaultHasher, Hash, Hasher},
     io::{self, Write},
     os::unix::fs::{DirBuilderExt, MetadataExt},
     path::{Path, PathBuf},
@@ -298,29 +298,12 @@ fn load_code(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
     unsafe { Component::deserialize(engine, code) }
 }
 
-/// Returns a hash of the engine's version and settings, which determine compiled code, in hexadecimal.
+/// Returns a hash of the engine's version and settings, which determine compiled code, in hexadecimal. It may differ between
+/// releases of Rust; then components are compiled again.
 fn engine_hash(engine: &Engine) -> String {
-    let mut hasher = DigestHasher(digest::Context::new(&digest::SHA256));
+    let mut hasher = DefaultHasher::new();
     engine.precompile_compatibility_hash().hash(&mut hasher);
     format!("{:016x}", hasher.finish())
-}
-
-/// SHA-256 as a hasher: the standard hasher may differ between builds of the server.
-struct DigestHasher(digest::Context);
-
-impl Hasher for DigestHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
-    }
-
-    fn finish(&self) -> u64 {
-        let digest = self.0.clone().finish();
-        digest
-            .as_ref()
-            .iter()
-            .take(8)
-            .fold(0, |hash, byte| (hash << 8) | u64::from(*byte))
-    }
 }
 
 #[cfg(test)]
