@@ -2,10 +2,7 @@
 //! are fetched at start-up, and again when they are old or a token has an unknown key id.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -272,10 +269,8 @@ pub(super) struct ProviderKeys {
     provider: Box<dyn IdentityProvider>,
     pace: KeyPace,
     current: RwLock<Option<(Arc<TrustedKeys>, Instant)>>,
-    /// The number of completed fetches, including failed ones.
-    attempts: AtomicU64,
-    /// The time of the last attempt. Locked while fetching, so that there is one fetch at a time.
-    last_attempt: AsyncMutex<Option<Instant>>,
+    /// The end of the last fetch, which may have failed. Locked while fetching, so that there is one fetch at a time.
+    last_fetch: AsyncMutex<Option<Instant>>,
     /// Permits for callers that wait for a fetch.
     waiting: Arc<Semaphore>,
 }
@@ -296,22 +291,14 @@ impl ProviderKeys {
             provider,
             pace,
             current: RwLock::new(None),
-            attempts: AtomicU64::new(0),
-            last_attempt: AsyncMutex::new(None),
+            last_fetch: AsyncMutex::new(None),
             waiting: Arc::new(Semaphore::new(WAITING_MAX)),
         })
     }
 
-    /// Returns the cached keys. If they are old because a fetch failed, new ones are fetched in the background, without delaying
-    /// the caller.
-    pub(super) fn current(self: &Arc<Self>) -> Option<Arc<TrustedKeys>> {
-        let attempts_seen = self.attempts.load(Ordering::Acquire);
-        let (current, since) = self.cached()?;
-        if since.elapsed() > self.pace.age_max && self.may_fetch_now() {
-            let keys = Arc::clone(self);
-            tokio::spawn(async move { keys.fetch(attempts_seen).await });
-        }
-        Some(current)
+    /// Returns the cached keys.
+    pub(super) fn current(&self) -> Option<Arc<TrustedKeys>> {
+        self.cached().map(|(keys, _)| keys)
     }
 
     /// Returns the keys to verify a token with, and whether one of them has signed it. Returns `None` if there are no keys.
@@ -321,14 +308,14 @@ impl ProviderKeys {
         self: &Arc<Self>,
         have_signed: impl Fn(&TrustedKeys) -> Option<bool>,
     ) -> Option<(Arc<TrustedKeys>, bool)> {
-        let attempts_seen = self.attempts.load(Ordering::Acquire);
+        let since = Instant::now();
         let known = self.current();
         if let Some(known) = &known
             && let Some(is_signed) = have_signed(known)
         {
             return Some((Arc::clone(known), is_signed));
         }
-        self.renew(attempts_seen).await;
+        self.renew(since).await;
         let (keys, _) = self.cached()?;
         let are_new = known.is_none_or(|known| !Arc::ptr_eq(&known, &keys));
         let is_signed = are_new && have_signed(&keys) == Some(true);
@@ -338,25 +325,23 @@ impl ProviderKeys {
     /// Fetches the keys now, and again whenever they are old, also without requests: the first request after a quiet time must
     /// not be verified with a withdrawn key. So a failed fetch is soon retried.
     pub(super) async fn keep_fresh(self: Arc<Self>) {
-        let mut attempts_seen = 0;
         loop {
-            self.fetch(attempts_seen).await;
+            self.renew(Instant::now()).await;
             let age = self.cached().map(|(_, since)| since.elapsed());
             let left = age.map_or(Duration::ZERO, |age| self.pace.age_max.saturating_sub(age));
             sleep(left.max(self.pace.interval_min).max(RETRY_PAUSE_MIN)).await;
-            attempts_seen = self.attempts.load(Ordering::Acquire);
         }
     }
 
-    /// Fetches keys on a separate task, so that a cancelled caller does not cancel the fetch for others. Does nothing if too many
-    /// callers are waiting.
-    async fn renew(self: &Arc<Self>, attempts_seen: u64) {
+    /// Fetches keys on a separate task, so that a cancelled caller does not cancel the fetch for others, and a panic does not end
+    /// [`Self::keep_fresh`]. Does nothing if too many callers are waiting.
+    async fn renew(self: &Arc<Self>, since: Instant) {
         let Ok(permit) = Arc::clone(&self.waiting).try_acquire_owned() else {
             return;
         };
         let keys = Arc::clone(self);
         let fetch = tokio::spawn(async move {
-            keys.fetch(attempts_seen).await;
+            keys.fetch(since).await;
             drop(permit);
         });
         if let Err(error) = fetch.await {
@@ -364,18 +349,15 @@ impl ProviderKeys {
         }
     }
 
-    /// Fetches keys and replaces the cached ones. Does nothing if another fetch has completed since the caller read
-    /// `attempts_seen`, or if the last fetch was too recent. So callers that wait at the same time share one fetch, even if it
+    /// Fetches keys and replaces the cached ones. Does nothing if another fetch has completed after `since`, when the caller read
+    /// the cached keys, or if the last fetch was too recent. So callers that wait at the same time share one fetch, even if it
     /// fails.
-    async fn fetch(&self, attempts_seen: u64) {
-        let mut last_attempt = self.last_attempt.lock().await;
-        let was_fetched_since = self.attempts.load(Ordering::Acquire) != attempts_seen;
-        if was_fetched_since || self.is_too_soon(*last_attempt) {
+    async fn fetch(&self, since: Instant) {
+        let mut last_fetch = self.last_fetch.lock().await;
+        if last_fetch.is_some_and(|last| last > since || last.elapsed() < self.pace.interval_min) {
             return;
         }
-        let fetched = self.provider.keys().await;
-        *last_attempt = Some(Instant::now());
-        match fetched {
+        match self.provider.keys().await {
             Ok(Some(keys)) => {
                 let mut current = self.current.write();
                 // Keep an unchanged set, because it caches verified tokens.
@@ -397,18 +379,7 @@ impl ProviderKeys {
                 "could not fetch the identity provider's keys",
             ),
         }
-        self.attempts.fetch_add(1, Ordering::Release);
-    }
-
-    /// Returns whether a fetch may start: no fetch is in progress, and the minimum interval has passed.
-    fn may_fetch_now(&self) -> bool {
-        self.last_attempt
-            .try_lock()
-            .is_ok_and(|last_attempt| !self.is_too_soon(*last_attempt))
-    }
-
-    fn is_too_soon(&self, last_attempt: Option<Instant>) -> bool {
-        last_attempt.is_some_and(|attempt| attempt.elapsed() < self.pace.interval_min)
+        *last_fetch = Some(Instant::now());
     }
 
     fn cached(&self) -> Option<(Arc<TrustedKeys>, Instant)> {

@@ -1,4 +1,7 @@
-use std::sync::{LazyLock, atomic::AtomicUsize};
+use std::sync::{
+    LazyLock,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use super::*;
 use crate::authentication::keys::{TrustedKey, test_key::TestKey};
