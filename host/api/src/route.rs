@@ -2,13 +2,7 @@
 //!
 //! Callers can't add values of labels: they are mounted routes, known methods and statuses.
 
-use std::{
-    convert::Infallible,
-    net::IpAddr,
-    pin::Pin,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{convert::Infallible, net::IpAddr, pin::Pin, sync::Arc, time::Duration};
 
 use axum::{
     extract::{FromRequestParts, Request},
@@ -278,13 +272,7 @@ const REST: &str = "{*}";
 /// The metrics of one path. A series is created by its first request; later requests don't look up labels again.
 pub(crate) struct RouteMeasurements {
     route: String,
-    methods: [MethodMeasurements; METHODS.len()],
-}
-
-#[derive(Default)]
-struct MethodMeasurements {
-    duration: OnceLock<Histogram>,
-    responses: RwLock<Vec<(StatusCode, Counter)>>,
+    known: RwLock<Vec<(&'static str, StatusCode, Counter, Histogram)>>,
 }
 
 impl RouteMeasurements {
@@ -292,41 +280,33 @@ impl RouteMeasurements {
     pub(crate) fn new(route: Option<&str>) -> Self {
         Self {
             route: route.unwrap_or(UNMATCHED).to_owned(),
-            methods: <[_; METHODS.len()]>::default(),
+            known: RwLock::default(),
         }
     }
 
     /// Counts a response. A request is not counted if its client disconnects before the response.
     pub(crate) fn responded(&self, method: &'static str, status: StatusCode, duration: Duration) {
-        let index = METHODS.iter().position(|known| *known == method);
-        let Some(measurements) = index.and_then(|index| self.methods.get(index)) else {
-            return;
-        };
-        measurements
-            .duration
-            .get_or_init(
-                || histogram!(REQUEST_DURATION, "route" => self.route.clone(), "method" => method),
-            )
-            .record(duration);
-        measurements.count(status, || {
-            let status = status.as_str().to_owned();
-            counter!(REQUESTS, "route" => self.route.clone(), "method" => method, "status" => status)
-        });
-    }
-}
-
-impl MethodMeasurements {
-    fn count(&self, status: StatusCode, counter: impl FnOnce() -> Counter) {
-        let responses = self.responses.read();
-        if let Some((_, counter)) = responses.iter().find(|(known, _)| *known == status) {
-            counter.increment(1);
+        let known = self.known.read();
+        let mut all = known.iter();
+        if let Some((.., responses, durations)) =
+            all.find(|known| (known.0, known.1) == (method, status))
+        {
+            responses.increment(1);
+            durations.record(duration);
             return;
         }
-        drop(responses);
-        let counter = counter();
-        counter.increment(1);
-        // If two threads add the same status, both entries are the same counter.
-        self.responses.write().push((status, counter));
+        drop(known);
+        let route = || self.route.clone();
+        let label = status.as_str().to_owned();
+        let responses =
+            counter!(REQUESTS, "route" => route(), "method" => method, "status" => label);
+        let durations = histogram!(REQUEST_DURATION, "route" => route(), "method" => method);
+        responses.increment(1);
+        durations.record(duration);
+        // If two threads add the same series, both entries are the same metrics.
+        self.known
+            .write()
+            .push((method, status, responses, durations));
     }
 }
 
