@@ -10,18 +10,12 @@ use crate::credential::{CredentialName, LookupName, StoredVersion, regenerate::s
 /// The certificates that are still to be checked or regenerated, as their latest versions.
 ///
 /// Some are ready. The others wait until their signer is finished. If certificates wait for each other in a cycle, because
-/// each was once signed by the next, the first certificate found is started, and its stored signer signs it.
+/// each was once signed by the next, one of them is started, and its stored signer signs it.
 pub(super) struct Order<T> {
     ready: VecDeque<T>,
     /// By the folded name of the signer.
-    waiting: BTreeMap<String, Vec<Waiting<T>>>,
+    waiting: BTreeMap<String, Vec<T>>,
     in_progress: usize,
-}
-
-struct Waiting<T> {
-    /// Its index among all certificates that were found.
-    index: usize,
-    version: T,
 }
 
 impl<T: Borrow<StoredVersion>> Order<T> {
@@ -35,12 +29,9 @@ impl<T: Borrow<StoredVersion>> Order<T> {
             waiting: BTreeMap::new(),
             in_progress: 0,
         };
-        for (index, version) in found.into_iter().enumerate() {
+        for version in found {
             match folded_signer(version.borrow()).filter(|signer| names.contains(signer)) {
-                Some(signer) => {
-                    let waiting = order.waiting.entry(signer).or_default();
-                    waiting.push(Waiting { index, version });
-                }
+                Some(signer) => order.waiting.entry(signer).or_default().push(version),
                 None => order.ready.push_back(version),
             }
         }
@@ -62,52 +53,29 @@ impl<T: Borrow<StoredVersion>> Order<T> {
     pub(super) fn finish(&mut self, name: &LookupName) {
         self.in_progress = self.in_progress.saturating_sub(1);
         let released = self.waiting.remove(name.folded()).unwrap_or_default();
-        self.ready
-            .extend(released.into_iter().map(|waiting| waiting.version));
+        self.ready.extend(released);
     }
 
-    /// Takes the first certificate of a cycle. There is a cycle if all remaining certificates wait.
+    /// Takes a certificate of a cycle. All remaining certificates wait, so from each of them the signers lead into a cycle.
     fn take_from_cycle(&mut self) -> Option<T> {
-        let cycle = self.cycle();
-        let (signer, index) = self
-            .waiting
-            .iter()
-            .flat_map(|(signer, all)| all.iter().map(move |waiting| (signer, waiting)))
-            .filter(|(_, waiting)| cycle.contains(&waiting.version.borrow().name.folded()))
-            .map(|(signer, waiting)| (signer.clone(), waiting.index))
-            .min_by_key(|(_, index)| *index)?;
+        let folded = |version: &T| version.borrow().name.folded();
+        let waiting = self.waiting.iter();
+        let signers: BTreeMap<String, &String> = waiting
+            .flat_map(|(signer, all)| all.iter().map(move |version| (folded(version), signer)))
+            .collect();
+        let mut name = signers.keys().next()?;
+        // After as many steps as there are names, the walk is on a cycle.
+        for _ in 0..signers.len() {
+            name = signers.get(name)?;
+        }
+        let (name, signer) = (name.clone(), (*signers.get(name)?).clone());
         let all = self.waiting.get_mut(&signer)?;
-        let position = all.iter().position(|waiting| waiting.index == index)?;
-        let taken = all.remove(position).version;
+        let position = all.iter().position(|version| folded(version) == name)?;
+        let taken = all.remove(position);
         if all.is_empty() {
             self.waiting.remove(&signer);
         }
         Some(taken)
-    }
-
-    /// Returns the folded names of one cycle.
-    fn cycle(&self) -> HashSet<String> {
-        let signers: BTreeMap<String, &String> = self
-            .waiting
-            .iter()
-            .flat_map(|(signer, all)| {
-                all.iter()
-                    .map(move |waiting| (waiting.version.borrow().name.folded(), signer))
-            })
-            .collect();
-        let step = |name: &String| signers.get(name).map(|signer| (*signer).clone());
-        let mut passed = HashSet::new();
-        let mut at = signers.keys().next().cloned();
-        while let Some(name) = at.clone().filter(|name| !passed.contains(name)) {
-            at = step(&name);
-            passed.insert(name);
-        }
-        let mut cycle = HashSet::new();
-        while let Some(name) = at.clone().filter(|name| !cycle.contains(name)) {
-            at = step(&name);
-            cycle.insert(name);
-        }
-        cycle
     }
 }
 
@@ -169,10 +137,10 @@ mod tests {
     #[test]
     fn a_cycle_is_broken_and_certificates_below_it_follow() {
         for (found, started) in [
-            (vec![("/b", "/a"), ("/a", "/b")], vec!["/b", "/a"]),
+            (vec![("/b", "/a"), ("/a", "/b")], vec!["/a", "/b"]),
             (
                 vec![("/leaf", "/x"), ("/y", "/x"), ("/x", "/y")],
-                vec!["/y", "/x", "/leaf"],
+                vec!["/x", "/leaf", "/y"],
             ),
             (
                 vec![("/a", "/b"), ("/b", "/a"), ("/c", "/d"), ("/d", "/c")],
