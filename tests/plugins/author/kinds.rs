@@ -226,8 +226,9 @@ fn unsupported_modules_and_schema_keywords_are_reported() {
         let member = r#"\"type\": \"string\", "#;
         let with_format = format!(r#"{member}\"format\": \"uuid\", "#);
         workshop.edit("dated/plugin.c", member, &with_format);
-        let built = workshop.with_toolchains("build dated").expect(0);
+        workshop.with_toolchains("build dated").expect(0);
         let expected = r#": the host ignores "format": "uuid" in a schema; use "pattern""#;
-        built.errors.assert_contains(expected);
+        let tested = workshop.plugin(&["test", "dated/dated.wasm"]).expect(0);
+        tested.errors.assert_contains(expected);
     }
 }

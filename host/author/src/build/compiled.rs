@@ -14,7 +14,6 @@ use super::project::{BUILT, GENERATED, Project, read, write};
 use crate::{
     component::World,
     error::ProjectError,
-    language::Language,
     programs::{Call, Program},
 };
 
@@ -28,7 +27,7 @@ pub(super) fn c_module(project: &Project<'_>) -> Result<PathBuf, ProjectError> {
     let generated = Path::new(GENERATED);
     write(&project.folder.join(generated).join(C_ABORT), C_ABORT_TEXT)?;
     let built = generated.join(BUILT);
-    let sources = project.sources(Language::C)?.into_iter();
+    let sources = project.c_sources()?.into_iter();
     let sources = sources.filter_map(|source| source.file_name().map(OsString::from));
     let sources: Vec<OsString> = sources.collect();
     // zig also expands `./@file`: it removes the folder before it starts clang.

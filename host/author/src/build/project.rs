@@ -9,7 +9,7 @@ use std::{
 
 use wit_bindgen_core::{Files, WorldGenerator};
 
-use crate::{component::World, error::ProjectError, language::Language, programs::Programs};
+use crate::{component::World, error::ProjectError, programs::Programs};
 
 pub(super) struct Project<'a> {
     pub(super) folder: &'a Path,
@@ -38,21 +38,13 @@ impl Project<'_> {
         Ok(())
     }
 
-    /// Lists the source files in the folder of the project's source, in alphabetical order.
-    pub(super) fn sources(&self, language: Language) -> Result<Vec<PathBuf>, ProjectError> {
-        let source = Path::new(language.source());
-        let folder = match source.parent() {
-            Some(within) if within != Path::new("") => self.folder.join(within),
-            _ => self.folder.to_owned(),
-        };
-        if !folder.is_dir() {
-            return Ok(Vec::new());
-        }
-        let failed = |cause| ProjectError::file("list", &folder, cause);
+    /// Lists the C sources in the project's folder, in alphabetical order.
+    pub(super) fn c_sources(&self) -> Result<Vec<PathBuf>, ProjectError> {
+        let failed = |cause| ProjectError::file("list", self.folder, cause);
         let mut sources = Vec::new();
-        for entry in fs::read_dir(&folder).map_err(failed)? {
+        for entry in fs::read_dir(self.folder).map_err(failed)? {
             let file = entry.map_err(failed)?.path();
-            if file.extension() == source.extension() && file.is_file() {
+            if file.extension() == Some("c".as_ref()) && file.is_file() {
                 sources.push(file);
             }
         }

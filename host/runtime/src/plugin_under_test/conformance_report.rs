@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use keywright_core::{credential::Parameters, ports::PluginCallError};
+use keywright_core::{credential::Parameters, ports::PluginCallError, text::for_log};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use super::{
     vectors::{Mismatch, Vector},
 };
 use crate::{
-    call::Usage,
+    call::{Plugin, Usage},
     conformance::{Effort, EntropyReport, RepeatableRandom},
     generator::{GeneratorGuest, TestInputs, entropy_report},
     host::{RandomSource, SystemRandom, TestIssuers},
@@ -21,6 +21,8 @@ use crate::{
 
 /// The number of values generated to check them against their schema.
 const VALUES: u32 = 20;
+/// The keywords of a schema whose arguments are values, not schemas.
+const VALUE_KEYWORDS: [&str; 4] = ["const", "default", "enum", "examples"];
 /// The name of a parameter that no plugin has.
 const UNKNOWN_PARAMETER: &str = "keywright-unknown-parameter";
 
@@ -80,7 +82,14 @@ impl PluginUnderTest {
             let usage = Arc::new(Usage::default());
             let mut checks = Vec::new();
             let mut entropy = None;
-            if !self.has_valid_settings(&mut checks)? {
+            let (plugin, generator) = self.unchecked()?;
+            let schemas = plugin.settings_schema.iter().map(|schema| &schema.declared);
+            let generator = generator.iter();
+            let described = generator.flat_map(|it| [&it.parameters_schema, &it.value_schema]);
+            for schema in schemas.chain(described) {
+                self.note_formats(schema);
+            }
+            if !self.has_valid_settings(&plugin, &mut checks) {
                 // All other calls need valid settings.
             } else if self.is_resolver() {
                 let resolver = self.resolver(None, Arc::new(SystemRandom), &usage)?;
@@ -107,17 +116,39 @@ impl PluginUnderTest {
     }
 
     /// Checks the settings against the schema that the plugin declares, if any, and returns whether they are valid.
-    fn has_valid_settings(&self, checks: &mut Vec<Check>) -> Result<bool, PluginTestError> {
-        let (plugin, _) = self.unchecked()?;
+    fn has_valid_settings(&self, plugin: &Plugin, checks: &mut Vec<Check>) -> bool {
         if plugin.settings_schema.is_none() {
-            return Ok(true);
+            return true;
         }
         let checked = plugin.check_settings();
         let is_valid = checked.is_ok();
         self.check(checks, "its settings match their schema", || {
             checked.map_err(|refusal| refusal.to_string())
         });
-        Ok(is_valid)
+        is_valid
+    }
+
+    /// Reports each `format` in a schema to the reader of notes, because the host ignores it.
+    fn note_formats(&self, schema: &Value) {
+        match schema {
+            Value::Object(keywords) => {
+                if let (Some(reader), Some(Value::String(format))) =
+                    (&self.notes, keywords.get("format"))
+                {
+                    let format = for_log(format);
+                    let note = format!(
+                        r#"the host ignores "format": "{format}" in a schema; use "pattern""#
+                    );
+                    reader("describe", &note);
+                }
+                let arguments = keywords.iter();
+                arguments
+                    .filter(|(keyword, _)| !VALUE_KEYWORDS.contains(&keyword.as_str()))
+                    .for_each(|(_, argument)| self.note_formats(argument));
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.note_formats(item)),
+            _ => {}
+        }
     }
 
     fn check_contract(
