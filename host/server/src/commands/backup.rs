@@ -2,10 +2,11 @@
 
 use std::{path::Path, process::ExitCode};
 
+use keywright_client::progress_bar;
 use keywright_storage::{BackedUp, DatabaseOptions, SqliteOptions, back_up};
 use rustix::process::geteuid;
 
-use super::output::{self, Progress, counted};
+use super::output::{self, counted};
 use crate::{
     config::Config,
     ownership::require_own,
@@ -41,19 +42,19 @@ async fn copy(
     target: &Path,
     may_replace: bool,
 ) -> Result<ExitCode, StartupError> {
-    let mut progress = Progress::start("bytes copied", 0, false);
     let path = if geteuid().is_root() {
         require_own(target)?
     } else {
         target.to_owned()
     };
+    let progress = progress_bar("bytes copied", 0);
     let backed_up = back_up(source, &path, may_replace, |done, total| {
-        progress.set_total(total);
-        progress.set_done(done);
+        progress.set_length(total);
+        progress.set_position(done);
     })
     .await;
     let backed_up = backed_up.while_doing("backing up the database")?;
-    progress.finish();
+    drop(progress);
     let summary = summary_of(&backed_up, target);
     output::print(&format!("{summary}\n"))?;
     Ok(ExitCode::SUCCESS)

@@ -6,13 +6,15 @@ use std::{
     sync::Arc,
 };
 
+use indicatif::ProgressBar;
+use keywright_client::progress_bar;
 use keywright_core::check::{
     Check, CheckObserver, CheckPart, CheckProgress, CheckSummary, Finding, Subject,
 };
 use keywright_crypto::X509Certificates;
 use serde_json::{Value, json};
 
-use super::output::{self, Progress, counted, escaped};
+use super::output::{self, counted, escaped};
 use crate::{
     app::open_database_to_read,
     config::Config,
@@ -53,12 +55,12 @@ struct Report {
     /// The result of writing so far.
     written: io::Result<()>,
     /// The part being checked, and its progress.
-    progress: Option<(CheckPart, Progress)>,
+    progress: Option<(CheckPart, ProgressBar)>,
 }
 
 impl Report {
     fn print_summary(&mut self, summary: &CheckSummary) {
-        self.finish_part();
+        self.progress = None;
         let line = if self.as_json {
             json!({
                 "credentials": summary.credentials,
@@ -89,12 +91,6 @@ impl Report {
             None => write(),
         };
     }
-
-    fn finish_part(&mut self) {
-        if let Some((_, progress)) = self.progress.take() {
-            progress.finish();
-        }
-    }
 }
 
 impl CheckObserver for Report {
@@ -108,12 +104,13 @@ impl CheckObserver for Report {
     }
 
     fn progressed(&mut self, progress: CheckProgress) {
-        match &mut self.progress {
-            Some((part, bar)) if *part == progress.part => bar.set_done(progress.position),
+        match &self.progress {
+            Some((part, bar)) if *part == progress.part => bar.set_position(progress.position),
             _ => {
-                self.finish_part();
-                let mut bar = Progress::start(part_name(progress.part), progress.end, false);
-                bar.set_done(progress.position);
+                // The bar of the last part leaves its last state.
+                self.progress = None;
+                let bar = progress_bar(part_name(progress.part), progress.end);
+                bar.set_position(progress.position);
                 self.progress = Some((progress.part, bar));
             }
         }

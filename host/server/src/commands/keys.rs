@@ -4,6 +4,8 @@ use std::{collections::HashMap, path::PathBuf, process::ExitCode, sync::Arc, tim
 
 use chrono::SecondsFormat;
 use clap::Subcommand;
+use indicatif::ProgressBar;
+use keywright_client::progress_bar;
 use keywright_core::{
     UseCaseError,
     encryption_key::{EncryptionKeys, RotateKeys},
@@ -19,7 +21,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::output::{self, Progress, counted, print_error};
+use super::output::{self, counted, print_error};
 use crate::{
     app::open_database_to_read,
     background::{
@@ -234,7 +236,7 @@ fn rotation_failed(cause: UseCaseError) -> StartupError {
 /// Shows the progress, no matter which process rotates.
 struct ProgressReporter {
     is_quiet: bool,
-    progress: Option<Progress>,
+    progress: Option<ProgressBar>,
     /// The maximum number of versions left so far.
     total: u64,
 }
@@ -244,17 +246,24 @@ impl ProgressReporter {
     fn set_left(&mut self, left: u64) {
         self.total = self.total.max(left);
         let (total, is_quiet) = (self.total, self.is_quiet);
-        let start = || Progress::start("versions rotated", total, is_quiet);
-        let progress = self.progress.get_or_insert_with(start);
-        progress.set_total(total);
-        progress.set_done(total.saturating_sub(left));
+        let progress = self.progress.get_or_insert_with(|| {
+            if is_quiet {
+                ProgressBar::hidden()
+            } else {
+                progress_bar("versions rotated", total)
+            }
+        });
+        progress.set_length(total);
+        progress.set_position(total.saturating_sub(left));
     }
 
     /// Completes the progress with the number of versions left.
     fn finish(&mut self, left: u64) {
         self.set_left(left);
-        if let Some(progress) = self.progress.take() {
-            progress.finish();
+        self.progress = None;
+        if !self.is_quiet {
+            let (rotated, total) = (self.total.saturating_sub(left), self.total);
+            print_error(format_args!("versions rotated: {rotated} of {total}"));
         }
     }
 }

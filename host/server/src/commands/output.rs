@@ -1,14 +1,13 @@
-//! The output of commands: text, and progress as a bar on a terminal, otherwise as lines at intervals.
+//! The output of commands.
 
 use std::{
     fmt::Display,
     io::{self, IsTerminal, Write},
     process::ExitCode,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
-use keywright_client::progress_bar;
 
 use crate::started::StartupError;
 
@@ -56,84 +55,6 @@ pub(super) fn counted(count: u64, singular: &str) -> String {
     format!("{count} {singular}{suffix}")
 }
 
-/// The progress of a command, on standard error.
-pub(super) struct Progress {
-    /// Hidden unless standard error is a terminal.
-    bar: ProgressBar,
-    /// `None` if there is a visible bar, or the command is quiet.
-    lines: Option<Lines>,
-}
-
-/// Progress as lines of text, with the time of the last line.
-struct Lines {
-    what: &'static str,
-    written_at: Instant,
-}
-
-impl Progress {
-    /// Starts to show how many of `total` items are done. `what` names the items, as in `versions checked`.
-    pub(super) fn start(what: &'static str, total: u64, is_quiet: bool) -> Self {
-        let bar = if is_quiet {
-            ProgressBar::hidden()
-        } else {
-            progress_bar(what, total)
-        };
-        let lines = Lines {
-            what,
-            written_at: Instant::now(),
-        };
-        let has_lines = !is_quiet && !io::stderr().is_terminal();
-        Self {
-            bar,
-            lines: has_lines.then_some(lines),
-        }
-    }
-
-    /// Sets the number of items done.
-    pub(super) fn set_done(&mut self, done: u64) {
-        self.bar.set_position(done);
-        let total = self.bar.length().unwrap_or_default();
-        let lines = self.lines.as_mut();
-        if let Some(line) = lines.and_then(|lines| lines.due(Instant::now(), done, total)) {
-            print_error(line);
-        }
-    }
-
-    /// Sets the total, as far as it is known.
-    pub(super) fn set_total(&mut self, total: u64) {
-        self.bar.set_length(total);
-    }
-
-    /// Writes other output. If a bar is shown, the output appears above it.
-    pub(super) fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
-        self.bar.suspend(write)
-    }
-
-    /// Ends the progress; its last state stays visible.
-    pub(super) fn finish(self) {
-        self.bar.abandon();
-        if let Some(Lines { what, .. }) = self.lines {
-            let total = self.bar.length().unwrap_or_default();
-            print_error(line(what, self.bar.position(), total));
-        }
-    }
-}
-
-impl Lines {
-    /// Returns the next line, if it is due.
-    fn due(&mut self, now: Instant, done: u64, total: u64) -> Option<String> {
-        if now.saturating_duration_since(self.written_at) < LINES_INTERVAL {
-            return None;
-        }
-        self.written_at = now;
-        Some(line(self.what, done, total))
-    }
-}
-
-fn line(what: &str, done: u64, total: u64) -> String {
-    format!("{what}: {done} of {total}")
-}
-
 /// Returns a spinner for the current step of a command. It is hidden unless standard error is a terminal.
 pub(super) fn spinner() -> ProgressBar {
     if !io::stderr().is_terminal() {
@@ -164,9 +85,6 @@ const SPINNER_TEMPLATE: &str = "{spinner} {wide_msg} {elapsed}";
 /// The redraw interval.
 const TICK: Duration = Duration::from_millis(250);
 
-/// The minimum time between two lines.
-const LINES_INTERVAL: Duration = Duration::from_secs(5);
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,20 +94,5 @@ mod tests {
         for (count, words) in [(0, "0 versions"), (1, "1 version"), (2, "2 versions")] {
             assert_eq!(counted(count, "version"), words);
         }
-    }
-
-    #[test]
-    fn lines_are_written_at_the_interval() {
-        let started_at = Instant::now();
-        let mut lines = Lines {
-            what: "versions checked",
-            written_at: started_at,
-        };
-        let almost = started_at + LINES_INTERVAL.mul_f64(0.999);
-        assert_eq!(lines.due(almost, 1, 9), None);
-        let due = started_at + LINES_INTERVAL;
-        let written = lines.due(due, 2, 9);
-        assert_eq!(written.as_deref(), Some("versions checked: 2 of 9"));
-        assert_eq!(lines.due(due, 3, 9), None);
     }
 }
