@@ -146,46 +146,31 @@ pub(crate) fn protect_memory() {
     let _ = setrlimit(Resource::Core, limit);
 }
 
-/// Raises the soft limit of open files to the number needed for this many connections, or to the hard limit if that is
-/// lower. In that case, logs a warning; connections beyond the limit wait, as they do beyond the configured maximum.
+/// Raises the soft limit of open files to the hard limit. Logs a warning if that is too low for this many connections: those beyond
+/// the limit wait, as they do beyond the configured maximum.
 pub(crate) fn raise_open_file_limit(connections_max: usize, database_connections_max: usize) {
-    let wanted = open_files_max(connections_max, database_connections_max);
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let Some(raised) = raised_limit(current, maximum, wanted) else {
-        return;
-    };
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     let limit = Rlimit {
-        current: Some(raised),
+        current: maximum,
         maximum,
     };
-    if let Err(cause) = setrlimit(Resource::Nofile, limit) {
-        tracing::warn!(error = %cause, open_files_max = raised, "could not raise the limit of open files");
-    } else if raised < wanted {
+    // A process may always raise its soft limit to the hard limit.
+    let _ = setrlimit(Resource::Nofile, limit);
+    let needed = database_connections_max
+        .saturating_mul(DESCRIPTORS_PER_DATABASE_CONNECTION)
+        .saturating_add(connections_max)
+        .saturating_add(OTHER_DESCRIPTORS);
+    let needed = u64::try_from(needed).unwrap_or(u64::MAX);
+    if let Some(allowed) = maximum.filter(|allowed| *allowed < needed) {
         tracing::warn!(
             server.connections_max = connections_max,
             database_connections_max,
-            open_files_needed = wanted,
-            open_files_max = raised,
+            open_files_needed = needed,
+            open_files_max = allowed,
             "too few open files are allowed for server.connections_max and the database connections (storage.readers_max, \
              storage.writers_max); raise the hard limit (`LimitNOFILE`, `ulimit -Hn`), or lower a setting"
         );
     }
-}
-
-fn open_files_max(connections_max: usize, database_connections_max: usize) -> u64 {
-    let files = database_connections_max
-        .saturating_mul(DESCRIPTORS_PER_DATABASE_CONNECTION)
-        .saturating_add(connections_max);
-    let files = u64::try_from(files).unwrap_or(u64::MAX);
-    files.saturating_add(OTHER_DESCRIPTORS)
-}
-
-/// Returns the new soft limit, or `None` if it is high enough.
-fn raised_limit(current: Option<u64>, maximum: Option<u64>, wanted: u64) -> Option<u64> {
-    if current? >= wanted {
-        return None;
-    }
-    Some(maximum.map_or(wanted, |maximum| wanted.min(maximum)))
 }
 
 /// The service manager, notified as systemd expects (`sd_notify(3)`). Without one, nothing is sent.
@@ -248,7 +233,7 @@ fn notify(states: &[NotifyState<'_>]) {
 const DESCRIPTORS_PER_DATABASE_CONNECTION: usize = 3;
 
 /// Listeners, logs, the audit trail, connections to the identity provider, and connections being closed.
-const OTHER_DESCRIPTORS: u64 = 256;
+const OTHER_DESCRIPTORS: usize = 256;
 
 /// The minimum interval of notifications, whatever the manager requests.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
@@ -265,30 +250,5 @@ mod tests {
         assert!(require_http_date(at(end_of_9999)).is_ok());
         assert!(require_http_date(at(-1)).is_err());
         assert!(require_http_date(at(end_of_9999 + 1)).is_err());
-    }
-
-    #[test]
-    fn clients_need_one_file_and_database_connections_need_three() {
-        assert_eq!(open_files_max(1, 0), 257);
-        assert_eq!(open_files_max(4_096, 20), 4_096 + 60 + 256);
-        assert_eq!(open_files_max(usize::MAX, usize::MAX), u64::MAX);
-    }
-
-    #[test]
-    fn the_limit_is_raised_as_far_as_needed_and_allowed() {
-        for (current, maximum, wanted, to) in [
-            (Some(1_024), Some(20_000), 4_352, Some(4_352)),
-            (Some(1_024), None, 4_352, Some(4_352)),
-            (Some(1_024), Some(4_096), 4_352, Some(4_096)),
-            (Some(4_096), Some(4_096), 4_352, Some(4_096)),
-            (Some(4_352), Some(4_352), 4_352, None),
-            (None, None, 4_352, None),
-        ] {
-            assert_eq!(
-                raised_limit(current, maximum, wanted),
-                to,
-                "{current:?} {maximum:?}"
-            );
-        }
     }
 }
