@@ -174,7 +174,8 @@ fn report(error: &ValidationError<'_>, schema: &Value, known: &[String], finding
                     || "unknown setting".to_owned(),
                     |set| format!("unknown environment variable {set}"),
                 );
-                let what = match (nearest(&name, known), set) {
+                let near = nearest(field, &setting, schema_at(error, schema), known);
+                let what = match (near, set) {
                     // No variable sets an item of a list.
                     (Some(near), Some(set)) if !near.contains('[') => {
                         let within = match set.get(variable(&name).len()..) {
@@ -298,45 +299,22 @@ fn type_name(name: &str) -> String {
     .to_owned()
 }
 
-/// Returns the known setting that is most likely meant by a name: the only setting with the same last word, the only one that
-/// begins with the name, or otherwise the setting with the most similar spelling.
-fn nearest(name: &str, known: &[String]) -> Option<String> {
-    let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
-    let mut elsewhere = known.iter().filter(|known| last(known) == last(name));
+/// Returns the setting that is most likely meant by an unknown field of a section: the only setting with the same last word, or
+/// otherwise the setting of the section with the most similar spelling.
+fn nearest(field: &str, setting: &str, section: &Value, known: &[String]) -> Option<String> {
+    let mut elsewhere = known
+        .iter()
+        .filter(|known| known.rsplit('.').next() == Some(field));
     // If several sections have it, the intended one is unclear.
     if let (Some(only), None) = (elsewhere.next(), elsewhere.next()) {
         return Some(only.clone());
     }
-    let siblings = known.iter().filter_map(|known| with_names_of(name, known));
-    let mut longer = siblings.clone().filter(|known| known.starts_with(name));
-    if let (Some(only), None) = (longer.next(), longer.next()) {
-        return Some(only);
-    }
-    let distance_max = last(name).len().saturating_sub(1) / 2;
-    siblings
-        .map(|known| (strsim::osa_distance(name, &known), known))
+    let distance_max = (field.len().saturating_sub(1) / 2).min(DISTANCE_MAX);
+    fields(section)
+        .map(|(known, _)| (strsim::osa_distance(field, known), known))
         .min()
-        .filter(|(distance, _)| *distance <= distance_max.min(DISTANCE_MAX))
-        .map(|(_, known)| known)
-}
-
-/// Returns a known name with the operator's names and list indices of `name`, if both have the same depth.
-fn with_names_of(name: &str, known: &str) -> Option<String> {
-    let (words, known): (Vec<_>, Vec<_>) = (name.split('.').collect(), known.split('.').collect());
-    let is_item_of = |word: &str, list: &str| {
-        let item = list
-            .strip_suffix(']')
-            .and_then(|list| word.strip_prefix(list));
-        item.is_some_and(|rest| rest.ends_with(']'))
-    };
-    let named = words.iter().zip(&known).map(|(word, known)| {
-        if *known == CHOSEN_NAME || is_item_of(word, known) {
-            *word
-        } else {
-            *known
-        }
-    });
-    (words.len() == known.len()).then(|| named.collect::<Vec<_>>().join("."))
+        .filter(|(distance, _)| *distance <= distance_max)
+        .map(|(_, known)| joined(setting, known))
 }
 
 /// The hint in errors about unknown environment variables.
