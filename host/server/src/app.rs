@@ -22,11 +22,7 @@ use uuid::Uuid;
 
 use crate::{
     audit,
-    background::{
-        Background, LeaseHolder,
-        retention::retention,
-        rotation::{LogReporter, Rotation},
-    },
+    background::{Background, LeaseHolder, retention::retention, rotation::Rotation},
     config::{AuthorizationConfig, Config, ConsoleConfig, DevelopmentConfig},
     console::console,
     development::Announcement,
@@ -196,8 +192,7 @@ fn background(
             sealer: Arc::clone(&encryption_keys.sealer),
         };
         let usage = encryption_keys.clone();
-        let reporter = LogReporter::default();
-        background.add(Rotation::new(rotate, usage, settings, reporter));
+        background.add(Rotation::new(rotate, usage, settings));
     }
     background
 }

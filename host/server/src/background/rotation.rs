@@ -17,31 +17,13 @@ use super::lease_holder::{Work, pause};
 use crate::{config::RotationConfig, measurements};
 
 /// Key rotation.
-pub(crate) struct Rotation<R> {
+pub(crate) struct Rotation {
     rotate: RotateKeys,
     usage: EncryptionKeys,
     config: RotationConfig,
     known_failures: KnownFailures,
     completed: Option<Counts>,
-    reporter: R,
-}
-
-/// Receives the progress of a rotation.
-pub(crate) trait Reporter: Send + 'static {
-    /// The first batch with a rotated or a failed version is done; `counts` includes it.
-    fn started(&mut self, _counts: &Counts) {}
-
-    /// The first or a later batch is done.
-    fn advanced(&mut self, counts: &Counts);
-
-    /// A version can't be decrypted, and is not changed. Reported once.
-    fn failed(&mut self, version_id: Uuid);
-
-    /// The pass has ended: no remaining version can be rotated, or a stop was requested.
-    fn ended(&mut self, _counts: &Counts) {}
-
-    /// Nothing is rotated, because a server with another active key started later.
-    fn superseded(&mut self) {}
+    log: ProgressLog,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,26 +37,17 @@ pub(crate) struct Counts {
     pub(crate) remaining: u64,
 }
 
-impl<R: Reporter> Rotation<R> {
+impl Rotation {
     /// Creates the work from its configuration.
-    pub(crate) fn new(
-        rotate: RotateKeys,
-        usage: EncryptionKeys,
-        config: RotationConfig,
-        reporter: R,
-    ) -> Self {
+    pub(crate) fn new(rotate: RotateKeys, usage: EncryptionKeys, config: RotationConfig) -> Self {
         Self {
             rotate,
             usage,
             config,
             known_failures: KnownFailures::default(),
             completed: None,
-            reporter,
+            log: ProgressLog::default(),
         }
-    }
-
-    pub(crate) fn reporter_mut(&mut self) -> &mut R {
-        &mut self.reporter
     }
 
     /// Returns the counts of the last pass, if it was not stopped.
@@ -91,7 +64,7 @@ impl<R: Reporter> Rotation<R> {
         let mut after_sequence = i64::MIN;
         loop {
             if !self.rotate.is_towards_active_key().await? {
-                self.reporter.superseded();
+                self.log.superseded();
                 return Ok(false);
             }
             let count_max = self.config.batch_versions.count_u32();
@@ -115,7 +88,7 @@ impl<R: Reporter> Rotation<R> {
         for &version_id in &batch.failed {
             if self.known_failures.insert(version_id) {
                 new_failures += 1;
-                self.reporter.failed(version_id);
+                ProgressLog::failed(version_id);
             }
         }
         measurements::rotation_batch_done(batch.rotated, new_failures);
@@ -130,12 +103,12 @@ impl<R: Reporter> Rotation<R> {
             if is_new {
                 counts.remaining = self.usage.usage().await?.inactive_keys;
                 pass.has_started = true;
-                self.reporter.started(counts);
+                self.log.started(counts);
             }
         }
         measurements::rotation_versions_remain(counts.remaining);
         if pass.has_started {
-            self.reporter.advanced(counts);
+            self.log.advanced(counts);
         }
         Ok(())
     }
@@ -150,7 +123,7 @@ struct Pass {
 }
 
 #[async_trait]
-impl<R: Reporter> Work for Rotation<R> {
+impl Work for Rotation {
     fn name(&self) -> &'static str {
         "key-rotation"
     }
@@ -177,7 +150,7 @@ impl<R: Reporter> Work for Rotation<R> {
             measurements::rotation_versions_remain(pass.counts.remaining);
         }
         if pass.has_started {
-            self.reporter.ended(&pass.counts);
+            ProgressLog::ended(&pass.counts);
         }
         Ok(())
     }
@@ -194,13 +167,15 @@ impl KnownFailures {
     }
 }
 
+/// Logs the progress of a rotation.
 #[derive(Default)]
-pub(crate) struct LogReporter {
+struct ProgressLog {
     logged_at: Option<Instant>,
     is_superseded: bool,
 }
 
-impl Reporter for LogReporter {
+impl ProgressLog {
+    /// The first batch with a rotated or a failed version is done; `counts` includes it.
     fn started(&mut self, counts: &Counts) {
         self.logged_at = Some(Instant::now());
         self.is_superseded = false;
@@ -210,6 +185,7 @@ impl Reporter for LogReporter {
         );
     }
 
+    /// The first or a later batch is done.
     fn advanced(&mut self, counts: &Counts) {
         if self
             .logged_at
@@ -226,14 +202,16 @@ impl Reporter for LogReporter {
         );
     }
 
-    fn failed(&mut self, version_id: Uuid) {
+    /// A version can't be decrypted, and is not changed.
+    fn failed(version_id: Uuid) {
         tracing::error!(
             credential_version.id = %version_id,
             "a version can't be rotated to the active encryption key: its ciphertext was modified or moved from another record"
         );
     }
 
-    fn ended(&mut self, counts: &Counts) {
+    /// The pass has ended: no remaining version can be rotated, or a stop was requested.
+    fn ended(counts: &Counts) {
         tracing::info!(
             rotation.versions_rotated = counts.rotated,
             rotation.versions_failed = counts.failed,
@@ -242,6 +220,7 @@ impl Reporter for LogReporter {
         );
     }
 
+    /// Nothing is rotated, because a server with another active key started later.
     fn superseded(&mut self) {
         if !self.is_superseded {
             self.is_superseded = true;
@@ -372,7 +351,7 @@ mod tests {
         }
     }
 
-    fn rotation(count: i64, active_until: usize) -> Rotation<LogReporter> {
+    fn rotation(count: i64, active_until: usize) -> Rotation {
         let sealer: Arc<dyn Sealer> = Arc::new(NothingOpens);
         let versions = Arc::new(Versions {
             count,
@@ -388,7 +367,7 @@ mod tests {
             sealer,
         };
         let config = toml::from_str("pause_milliseconds = 0").unwrap();
-        Rotation::new(rotate, usage, config, LogReporter::default())
+        Rotation::new(rotate, usage, config)
     }
 
     #[tokio::test]

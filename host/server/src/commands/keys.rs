@@ -4,8 +4,6 @@ use std::{collections::HashMap, path::PathBuf, process::ExitCode, sync::Arc, tim
 
 use chrono::SecondsFormat;
 use clap::Subcommand;
-use indicatif::ProgressBar;
-use keywright_client::progress_bar;
 use keywright_core::{
     UseCaseError,
     encryption_key::{EncryptionKeys, RotateKeys},
@@ -24,10 +22,7 @@ use uuid::Uuid;
 use super::output::{self, counted, print_error};
 use crate::{
     app::open_database_to_read,
-    background::{
-        LeaseHolder, LeaseOutcome,
-        rotation::{Counts, Reporter, Rotation},
-    },
+    background::{LeaseHolder, LeaseOutcome, rotation::Rotation},
     config::Config,
     keys::{self, RecognizedKeys},
     ownership::require_own,
@@ -121,16 +116,7 @@ async fn rotate(config: &Config, waits: bool, is_quiet: bool) -> Result<ExitCode
     let leases = Arc::new(database.clone());
     let command = RotateCommand {
         holder: LeaseHolder::new(leases, clock, identifiers),
-        rotation: Rotation::new(
-            rotate.clone(),
-            usage.clone(),
-            config.encryption.rotation,
-            ProgressReporter {
-                is_quiet,
-                progress: None,
-                total: 0,
-            },
-        ),
+        rotation: Rotation::new(rotate.clone(), usage.clone(), config.encryption.rotation),
         active_key_id,
         rotate,
         usage,
@@ -144,7 +130,7 @@ async fn rotate(config: &Config, waits: bool, is_quiet: bool) -> Result<ExitCode
 
 struct RotateCommand {
     holder: LeaseHolder,
-    rotation: Rotation<ProgressReporter>,
+    rotation: Rotation,
     active_key_id: Uuid,
     rotate: RotateKeys,
     usage: EncryptionKeys,
@@ -156,6 +142,9 @@ impl RotateCommand {
     async fn run(mut self) -> Result<ExitCode, StartupError> {
         // Never stops: a signal kills the process, which is safe.
         let never = CancellationToken::new();
+        let total = self.usage.usage().await.map_err(rotation_failed)?;
+        let total = total.inactive_keys;
+        let mut is_announced = false;
         loop {
             self.check_active_key().await?;
             let outcome = self
@@ -166,14 +155,17 @@ impl RotateCommand {
             let usage = self.usage.usage().await.map_err(rotation_failed)?;
             let left = usage.inactive_keys;
             if left == 0 {
-                return Ok(self.finish(left, usage.unknown_keys));
+                return Ok(self.finish(total, left, usage.unknown_keys));
             }
-            if outcome == LeaseOutcome::HeldElsewhere && !self.waits {
+            if outcome == LeaseOutcome::HeldElsewhere && !is_announced {
+                is_announced = true;
                 self.print(&format!(
                     "another process is rotating the keys; {} left",
                     counted(left, "version")
                 ));
-                return Ok(ExitCode::SUCCESS);
+                if !self.waits {
+                    return Ok(ExitCode::SUCCESS);
+                }
             }
             // An incomplete run means that the lease was lost, or that another key became active. The next
             // iteration checks the active key first.
@@ -182,17 +174,18 @@ impl RotateCommand {
                 .completed()
                 .filter(|_| outcome == LeaseOutcome::Ran);
             if completed.is_some_and(|counts| !self.waits || counts.failed >= left) {
-                return Ok(self.finish(left, usage.unknown_keys));
+                return Ok(self.finish(total, left, usage.unknown_keys));
             }
-            self.rotation.reporter_mut().set_left(left);
             sleep(WAITING_INTERVAL).await;
         }
     }
 
-    /// Completes the progress, and returns the exit status: whether versions remain under keys that are configured (`left`) or
-    /// unknown.
-    fn finish(&mut self, left: u64, unknown: u64) -> ExitCode {
-        self.rotation.reporter_mut().finish(left);
+    /// Prints the progress since the start, no matter which process rotated, and returns the exit status: whether versions remain
+    /// under keys that are configured (`left`) or unknown.
+    fn finish(&self, total: u64, left: u64, unknown: u64) -> ExitCode {
+        let total = total.max(left);
+        let rotated = total.saturating_sub(left);
+        self.print(&format!("versions rotated: {rotated} of {total}"));
         if left > 0 {
             self.print(&format!("{} not rotated", counted(left, "version")));
         }
@@ -231,61 +224,6 @@ impl RotateCommand {
 
 fn rotation_failed(cause: UseCaseError) -> StartupError {
     StartupError::while_doing("rotating the encryption keys", cause)
-}
-
-/// Shows the progress, no matter which process rotates.
-struct ProgressReporter {
-    is_quiet: bool,
-    progress: Option<ProgressBar>,
-    /// The maximum number of versions left so far.
-    total: u64,
-}
-
-impl ProgressReporter {
-    /// Updates the number of versions left.
-    fn set_left(&mut self, left: u64) {
-        self.total = self.total.max(left);
-        let (total, is_quiet) = (self.total, self.is_quiet);
-        let progress = self.progress.get_or_insert_with(|| {
-            if is_quiet {
-                ProgressBar::hidden()
-            } else {
-                progress_bar("versions rotated", total)
-            }
-        });
-        progress.set_length(total);
-        progress.set_position(total.saturating_sub(left));
-    }
-
-    /// Completes the progress with the number of versions left.
-    fn finish(&mut self, left: u64) {
-        self.set_left(left);
-        self.progress = None;
-        if !self.is_quiet {
-            let (rotated, total) = (self.total.saturating_sub(left), self.total);
-            print_error(format_args!("versions rotated: {rotated} of {total}"));
-        }
-    }
-}
-
-impl Reporter for ProgressReporter {
-    fn advanced(&mut self, counts: &Counts) {
-        let total = counts.remaining.saturating_add(counts.rotated);
-        self.total = self.total.max(total);
-        self.set_left(counts.remaining);
-    }
-
-    fn failed(&mut self, version_id: Uuid) {
-        let print = || {
-            print_error(format_args!(
-                "the version {version_id} can't be decrypted: its ciphertext was modified or moved from another record"
-            ));
-        };
-        match &self.progress {
-            Some(progress) => progress.suspend(print),
-            None => print(),
-        }
-    }
 }
 
 /// Prints each key that has a record, oldest first. Nothing is changed: a missing record of the active key is not
