@@ -22,7 +22,7 @@ use std::{
 
 use http_body_util::BodyExt;
 use hyper::{
-    HeaderMap, Request,
+    Request,
     body::{Body, Bytes, Frame, Incoming, SizeHint},
     header::EXPECT,
     rt::Executor,
@@ -34,8 +34,9 @@ use hyper_util::{
     server::graceful::GracefulConnection,
 };
 use keywright_api::{Connection, FRAME_BYTES_MAX, HeldBody, Limits, Pipeline};
+use parking_lot::Mutex;
 use tokio::{
-    sync::{oneshot, watch},
+    sync::watch,
     time::{Instant, sleep_until, timeout},
 };
 use tokio_rustls::server::TlsStream;
@@ -98,12 +99,17 @@ impl Protocols {
             let in_progress = requests.request_begins();
             let (pipeline, connection) = (Arc::clone(&pipeline), Arc::clone(&connection));
             let (head, body) = request.into_parts();
-            let (body, unread) = returnable(body, &head.headers);
+            // Reading the body would send `100 Continue` to a client that waits for it.
+            let may_drain = !body.is_end_stream() && !head.headers.contains_key(EXPECT);
+            let body = SharedBody(Arc::new(Mutex::new(body)));
+            let unread = may_drain.then(|| body.clone());
             let request = Request::from_parts(head, body);
             // Boxed, so that the memory is released with the response: a client may leave many responses unread.
             Box::pin(async move {
                 let response = pipeline.respond(Some(&connection), request).await;
-                unread.drain(body_limits).await;
+                if let Some(unread) = unread {
+                    unread.drain(body_limits).await;
+                }
                 let in_progress = in_progress.responded();
                 Ok::<_, Infallible>(response.map(|body| HeldBody::new(body, in_progress)))
             })
@@ -122,37 +128,19 @@ impl Protocols {
 /// The ALPN name of HTTP/2.
 const HTTP2: &[u8] = b"h2";
 
-/// A request's body, which is returned to the listener when it is dropped before its end.
-struct ReturnedBody {
-    body: Option<Incoming>,
-    owner: Option<oneshot::Sender<Incoming>>,
-}
+/// A request's body. The listener keeps a second handle, to receive the rest that the API leaves unread.
+#[derive(Clone)]
+struct SharedBody(Arc<Mutex<Incoming>>);
 
-/// The body that a dropped [`ReturnedBody`] returned.
-struct UnreadBody(Option<oneshot::Receiver<Incoming>>);
-
-/// Wraps a body so that it is returned if it is dropped before its end. A body is never returned if it is empty, or if
-/// its client waits for `100 Continue` before sending it.
-fn returnable(body: Incoming, headers: &HeaderMap) -> (ReturnedBody, UnreadBody) {
-    let may_return = !body.is_end_stream() && !headers.contains_key(EXPECT);
-    let (owner, unread) = may_return.then(oneshot::channel).unzip();
-    let body = Some(body);
-    (ReturnedBody { body, owner }, UnreadBody(unread))
-}
-
-impl UnreadBody {
+impl SharedBody {
     /// Receives the rest of the body and discards it. Returns early if the rest is larger than a body may be or takes longer
     /// than [`DRAIN_TIME_MAX`] to arrive.
     async fn drain(mut self, limits: Limits) {
-        let unread = self.0.as_mut().map(oneshot::Receiver::try_recv);
-        let Some(Ok(mut body)) = unread else {
-            return;
-        };
         let bytes_max = u64::try_from(limits.body_bytes_max).unwrap_or(u64::MAX);
         let drained = async {
             let mut bytes = 0;
-            while body.size_hint().lower().saturating_add(bytes) <= bytes_max {
-                let Some(Ok(frame)) = body.frame().await else {
+            while self.size_hint().lower().saturating_add(bytes) <= bytes_max {
+                let Some(Ok(frame)) = self.frame().await else {
                     return;
                 };
                 let received = frame.data_ref().map_or(0, Bytes::len);
@@ -165,40 +153,23 @@ impl UnreadBody {
     }
 }
 
-impl Body for ReturnedBody {
+impl Body for SharedBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
     fn poll_frame(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        match &mut self.body {
-            Some(body) => Pin::new(body).poll_frame(context),
-            None => Poll::Ready(None),
-        }
+        Pin::new(&mut *self.0.lock()).poll_frame(context)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(Body::is_end_stream)
+        self.0.lock().is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body
-            .as_ref()
-            .map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
-    }
-}
-
-impl Drop for ReturnedBody {
-    fn drop(&mut self) {
-        let (Some(body), Some(owner)) = (self.body.take(), self.owner.take()) else {
-            return;
-        };
-        if !body.is_end_stream() {
-            // The receiver is gone if the connection has ended.
-            let _ = owner.send(body);
-        }
+        self.0.lock().size_hint()
     }
 }
 
