@@ -68,7 +68,13 @@ impl<T: Borrow<StoredVersion>> Order<T> {
         for _ in 0..signers.len() {
             name = signers.get(name)?;
         }
-        let (name, signer) = (name.clone(), (*signers.get(name)?).clone());
+        // The start does not depend on other certificates, so that a dry run and a real run start the same one.
+        let mut first = name;
+        for _ in 0..signers.len() {
+            name = signers.get(name)?;
+            first = first.min(name);
+        }
+        let (name, signer) = (first.clone(), (*signers.get(first)?).clone());
         let all = self.waiting.get_mut(&signer)?;
         let position = all.iter().position(|version| folded(version) == name)?;
         let taken = all.remove(position);
@@ -141,6 +147,10 @@ mod tests {
             (
                 vec![("/leaf", "/x"), ("/y", "/x"), ("/x", "/y")],
                 vec!["/x", "/leaf", "/y"],
+            ),
+            (
+                vec![("/leaf", "/b"), ("/a", "/b"), ("/b", "/a")],
+                vec!["/a", "/b", "/leaf"],
             ),
             (
                 vec![("/a", "/b"), ("/b", "/a"), ("/c", "/d"), ("/d", "/c")],
