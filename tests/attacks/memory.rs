@@ -317,6 +317,18 @@ async fn parameters_of_waiting_calls_take_little_memory() {
 }
 
 #[tokio::test]
+async fn parsed_parameters_count_as_memory_of_their_request() {
+    let lines = "response_bytes_max = 1048576";
+    let server = Server::start_with(&Options::default().server_settings(lines)).await;
+    for (count, status) in [(1_000, 200), (30_000, 413)] {
+        let names = vec!["a"; count];
+        let parameters = json!({"self_sign": true, "common_name": "a", "alternative_names": names});
+        let body = json!({"name": "/a", "type": "certificate", "parameters": parameters});
+        server.post("/api/v1/data", body).await.expect(status);
+    }
+}
+
+#[tokio::test]
 async fn an_actor_can_have_one_large_step_of_a_rotation_in_progress() {
     let options = Options::default().extra("[certificates]\nconcatenate_cas = true\n");
     let server = Server::start_with(&options).await;

@@ -106,6 +106,8 @@ impl GenerateCredentials {
         let permit = authorization
             .permit(caller, Operation::Write, &name)
             .await?;
+        // The request holds the parsed parameters while it waits for the plugin.
+        caller.reserve(effective.parameters.memory_bytes())?;
         let issuer_permit = match named_issuer(&effective.parameters, generator.as_ref()) {
             Some(name) => Some(authorization.permit_issuer(caller, &name).await?),
             None => None,

@@ -351,6 +351,18 @@ impl Parameters {
         self.0
     }
 
+    /// Returns the approximate memory of the parsed parameters, in bytes: up to a hundred times their text.
+    pub(super) fn memory_bytes(&self) -> usize {
+        fn values(value: &Value) -> usize {
+            1 + match value {
+                Value::Array(items) => items.iter().map(values).sum(),
+                Value::Object(fields) => fields.values().map(values).sum(),
+                _ => 0,
+            }
+        }
+        self.0.values().map(values).sum::<usize>() * PARSED_VALUE_BYTES
+    }
+
     /// Returns the named parameter, or `None` if it is missing or null.
     pub fn field(&self, name: &str) -> Option<&Value> {
         self.0.get(name).filter(|value| !value.is_null())
@@ -568,6 +580,9 @@ pub(super) fn take_text(
     let text = text.map_err(|_| UseCaseError::ValueRefused(format!("{name} must be a string")))?;
     Ok(Some(text).filter(|text| !text.is_empty()))
 }
+
+/// The approximate memory of a value in an array or object.
+const PARSED_VALUE_BYTES: usize = 128;
 
 #[cfg(test)]
 mod tests;
