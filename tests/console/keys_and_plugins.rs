@@ -93,7 +93,7 @@ async fn an_open_circuit_is_only_shown_to_callers_it_refuses() {
         page.await.status
     };
     let page = developer.page(OVERVIEW).await;
-    page.assert_contains("No plugin is disabled.");
+    page.assert_contains("No plugin is disabled for you.");
     for number in 1..=3 {
         let name = format!("/a/{number}");
         assert_eq!(fail(&mut developer, &name).await, 500);

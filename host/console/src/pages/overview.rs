@@ -223,7 +223,7 @@ fn disabled_plugins(states: &[PluginState]) -> Markup {
         section aria-labelledby="circuits" {
             h2 id="circuits" { "Disabled plugins" }
             @if open.is_empty() {
-                p.empty { "No plugin is disabled. A plugin that keeps failing appears here; see " a href=(KEYS_AND_PLUGINS) { "all plugins" } "." }
+                p.empty { "No plugin is disabled for you. A plugin that keeps failing in your calls appears here; see " a href=(KEYS_AND_PLUGINS) { "all plugins" } "." }
             } @else {
                 ul.plain {
                     @for (plugin, open_for) in open { li { a href=(KEYS_AND_PLUGINS) { (plugin.identity.name) } ": " (circuit(open_for)) } }

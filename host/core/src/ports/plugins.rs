@@ -264,7 +264,7 @@ pub enum PluginCallError {
         /// The time to wait before a retry.
         retry_after: Duration,
     },
-    /// The component failed too often in a row and is temporarily disabled.
+    /// The component failed too often in a row in calls of the actor, and is temporarily disabled for the actor.
     #[error("the plugin {plugin} keeps failing and is temporarily disabled")]
     CircuitOpen {
         /// The plugin's configured name.
