@@ -73,6 +73,9 @@ pub enum Error {
         /// The cause.
         cause: Box<Self>,
     },
+    /// The response has a body, although the API defines none.
+    #[error("the response has a body; check for a proxy between the client and the server")]
+    ResponseNotEmpty,
     /// The response to a lookup by name contains no object.
     #[error("the server's response is empty")]
     ResponseEmpty,

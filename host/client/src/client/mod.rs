@@ -92,11 +92,11 @@ impl Client {
             .map_err(Error::ResponseMalformed)
     }
 
-    /// Sends a request whose response has no body: a proxy may respond with a page and status 200.
+    /// Sends a request whose response has no body. A body is an error: a proxy may respond with a page and status 200.
     pub(crate) async fn execute_without_result(&self, call: &Call) -> Result<(), Error> {
         let response = self.send(call).await?;
         let is_empty = response.body.is_empty();
-        is_empty.then_some(()).ok_or(Error::ResponseTooLarge(0))
+        is_empty.then_some(()).ok_or(Error::ResponseNotEmpty)
     }
 
     async fn send(&self, call: &Call) -> Result<Response, Error> {

@@ -48,6 +48,7 @@ impl Losses {
             }
             Error::OtherServer { .. }
             | Error::ResponseEmpty
+            | Error::ResponseNotEmpty
             | Error::ResponseOfOther(_)
             | Error::ResponseMalformed(_)
             | Error::ResponseTooLarge(_)
