@@ -328,8 +328,8 @@ impl Login {
         started: &StartedLogin,
         code: &str,
         now: DateTime<Utc>,
-    ) -> Result<SessionTokens, ProviderError> {
-        let client = self.client().await.map_err(|error| unavailable(&error))?;
+    ) -> Result<SessionTokens, LoginError> {
+        let client = self.client().await.map_err(LoginError::Unavailable)?;
         let send = self.sender();
         let mut request = client
             .exchange_code(AuthorizationCode::new(code.to_owned()))
@@ -339,8 +339,8 @@ impl Login {
         }
         let tokens = request.request_async(&send).await;
         let tokens = tokens.map_err(|error| match error {
-            RequestTokenError::Request(error) => unavailable(&error),
-            error => request_failed(&error),
+            RequestTokenError::Request(error) => LoginError::Unavailable(error),
+            error => request_failed(&error).into(),
         })?;
         let id_token = tokens.extra_fields().id_token.as_ref();
         let id_token = id_token.ok_or_else(|| {
@@ -370,10 +370,17 @@ fn session_tokens(tokens: &Tokens, now: DateTime<Utc>) -> SessionTokens {
     }
 }
 
-/// Logs an error and returns a message without it: it can contain the provider's internal address, and the user is not authenticated.
-fn unavailable(error: &ProviderError) -> ProviderError {
-    tracing::warn!(%error, "the identity provider is not available for a login to the console");
-    ProviderError("the identity provider does not respond; try again later".to_owned())
+/// A failed login.
+pub(crate) enum LoginError {
+    /// The message can contain the provider's internal address.
+    Unavailable(ProviderError),
+    Refused(ProviderError),
+}
+
+impl From<ProviderError> for LoginError {
+    fn from(error: ProviderError) -> Self {
+        Self::Refused(error)
+    }
 }
 
 /// Returns the message of a failed token request. A malformed response is omitted: it can contain a token.
@@ -493,8 +500,11 @@ mod tests {
     async fn a_failed_look_up_of_the_endpoints_is_not_repeated_at_once() {
         let provider = Arc::new(NoProvider::default());
         let login = login(Arc::clone(&provider));
+        let started = StartedLogin::new("/console");
         for _ in 0..2 {
-            assert!(login.page(&StartedLogin::new("/console")).await.is_err());
+            assert!(login.page(&started).await.is_err());
+            let failed = login.exchange(&started, "code", DateTime::UNIX_EPOCH).await;
+            assert!(matches!(failed, Err(LoginError::Unavailable(_))));
         }
         assert_eq!(provider.requests.load(Ordering::SeqCst), 1);
     }

@@ -16,7 +16,7 @@ use axum::{
 use maud::html;
 
 use crate::{
-    login::StartedLogin,
+    login::{LoginError, StartedLogin},
     page::{Page, PageError, PageResult, see_other},
     paths::{BROWSE, LOGGED_OUT, LOGIN, link},
     ports::ProviderError,
@@ -93,7 +93,10 @@ async fn begin_session(
         PageError::new(StatusCode::FORBIDDEN, error.0)
     };
     let tokens = state.login.exchange(started, query.text("code"), now).await;
-    let tokens = tokens.map_err(refused)?;
+    let tokens = tokens.map_err(|error| match error {
+        LoginError::Unavailable(error) => unavailable(&error),
+        LoginError::Refused(error) => refused(error),
+    })?;
     let actor = state
         .ports
         .provider
@@ -182,7 +185,7 @@ fn network_of(extensions: &Extensions) -> IpAddr {
 }
 
 fn unavailable(error: &ProviderError) -> PageError {
-    tracing::warn!(%error, "could not start a login to the console");
+    tracing::warn!(%error, "the identity provider is not available for a login to the console");
     let message = "the identity provider does not respond; try again later";
     PageError::new(StatusCode::SERVICE_UNAVAILABLE, message)
 }
