@@ -259,7 +259,7 @@ fn names_of_c_sources_are_not_options_of_the_compiler() {
 }
 
 #[test]
-fn links_in_wit_copy_only_wit_to_a_limited_depth() {
+fn links_in_wit_are_followed_only_to_wit_and_to_a_limited_depth() {
     let workshop = Workshop::with(&[]);
     workshop.created("token", "python");
     workshop.script("componentize-py", "exit 0");
@@ -273,12 +273,19 @@ fn links_in_wit_copy_only_wit_to_a_limited_depth() {
     assert!(copied.join("a/b/generator.wit").is_file());
     assert!(!copied.join("a/b/a").exists());
 
-    workshop.write("secrets", "hunter2 {");
-    for target in ["../../secrets", "/dev/null"] {
+    fs::create_dir(workshop.path("secrets")).unwrap();
+    workshop.write("secrets/key", "hunter2 {");
+    symlink("key", workshop.path("secrets/key.wit")).unwrap();
+    for (target, refused) in [
+        ("../../secrets", "/link.wit/key.wit"),
+        ("../../secrets/key", "/link.wit"),
+        ("/dev/null", "/link.wit"),
+    ] {
         let link = wit.join("link.wit");
         symlink(target, &link).unwrap();
         let errors = workshop.with_scripts().expect(1).errors;
-        errors.assert_contains("/link.wit is not a regular file");
+        errors.assert_contains(&format!("{refused} is not a regular file"));
+        errors.assert_lacks("hunter2");
         fs::remove_file(link).unwrap();
     }
 }

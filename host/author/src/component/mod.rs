@@ -63,7 +63,8 @@ impl World {
 }
 
 /// Checks that a folder only contains regular files and folders: a downloaded project can contain a link to an endless device, or a
-/// named pipe without a writer. A link to a file with another extension is refused, because the parser's errors contain lines of the file.
+/// named pipe without a writer. A link to a file with another extension is refused, because the parser's errors contain lines of the
+/// file.
 fn check_files(folder: &Path, levels: u8) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
