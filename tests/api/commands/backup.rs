@@ -236,6 +236,10 @@ async fn root_opens_no_database_whose_folder_another_user_could_move() {
     symlink("sub/db", &linked).unwrap();
     chown(&below, Some(65_534), None).unwrap();
     back_up(folder.path(), &target.path().join("a"), &[]).expect(0);
+    let link = target.path().join("link");
+    symlink("a", &link).unwrap();
+    let refused = back_up(folder.path(), &link, &["--force"]).expect(1);
+    refused.errors.assert_contains("is not a file");
     chown(folder.path(), Some(65_534), None).unwrap();
     for command in [
         "check",

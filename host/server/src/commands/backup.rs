@@ -1,6 +1,9 @@
 //! `keywright backup`.
 
-use std::{path::Path, process::ExitCode};
+use std::{
+    path::{self, Path},
+    process::ExitCode,
+};
 
 use keywright_client::progress_bar;
 use keywright_storage::{BackedUp, DatabaseOptions, SqliteOptions, back_up};
@@ -42,10 +45,10 @@ async fn copy(
     target: &Path,
     may_replace: bool,
 ) -> Result<ExitCode, StartupError> {
-    let path = if geteuid().is_root() {
-        require_own(target)?
-    } else {
-        target.to_owned()
+    let path = path::absolute(target).on_file("finding the path of", target)?;
+    let path = match (path.parent(), path.file_name()) {
+        (Some(folder), Some(name)) if geteuid().is_root() => require_own(folder)?.join(name),
+        _ => path,
     };
     let progress = progress_bar("bytes copied", 0);
     let backed_up = back_up(source, &path, may_replace, |done, total| {
