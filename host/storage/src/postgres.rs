@@ -104,7 +104,7 @@ pub(crate) async fn reach(options: &PostgresOptions) -> Result<(), DatabaseOpenE
 }
 
 /// Refuses the schema of another program, a schema that hides the tables of an earlier start, a schema in which every role may create
-/// objects, and a new database whose encoding lacks characters.
+/// objects that statements would use, and a new database whose encoding lacks characters.
 async fn require_own(connection: &mut PgConnection) -> Result<(), BoxDynError> {
     let other = sqlx::query_scalar(statements::POSTGRES_OTHER_SCHEMA);
     if let Some(schema) = other.fetch_optional(&mut *connection).await? {

@@ -91,6 +91,8 @@ impl PostgresServer {
         let number = self.databases.fetch_add(1, Ordering::Relaxed);
         let name = format!("test_{number}");
         self.run("postgres", &format!("create database {name}"));
+        // For PostgreSQL 13 and 14.
+        self.run(&name, "revoke create on schema public from public");
         self.url(&name)
     }
 
