@@ -154,14 +154,14 @@ pub(crate) fn raise_open_file_limit(connections_max: usize, database_connections
         current: maximum,
         maximum,
     };
-    // A process may always raise its soft limit to the hard limit.
     let _ = setrlimit(Resource::Nofile, limit);
     let needed = database_connections_max
         .saturating_mul(DESCRIPTORS_PER_DATABASE_CONNECTION)
         .saturating_add(connections_max)
         .saturating_add(OTHER_DESCRIPTORS);
     let needed = u64::try_from(needed).unwrap_or(u64::MAX);
-    if let Some(allowed) = maximum.filter(|allowed| *allowed < needed) {
+    let allowed = getrlimit(Resource::Nofile).current;
+    if let Some(allowed) = allowed.filter(|allowed| *allowed < needed) {
         tracing::warn!(
             server.connections_max = connections_max,
             database_connections_max,
