@@ -140,9 +140,9 @@ impl LineSink {
     fn reopen_if_needed(&mut self) -> io::Result<()> {
         if self.path.is_some() && self.output.metadata()?.nlink() == 0 {
             self.reopen()?;
-        } else if self.must_reopen {
-            // Until this succeeds, lines are written to the old file.
-            let _ = self.reopen();
+        } else if self.must_reopen && self.reopen().is_ok() {
+            // Until then, lines were written to the old file.
+            tracing::info!("reopened the audit trail");
         }
         Ok(())
     }
