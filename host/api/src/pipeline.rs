@@ -233,7 +233,7 @@ impl Pipeline {
         if is_of_user_interface && let Some(interface) = &self.api.interface {
             request = authorize(interface.as_ref(), request).await?;
         }
-        // A client certificate does not identify the user of the interface.
+        // Only the session identifies the user. Otherwise, a certificate without an identity would lead to the login again and again.
         let connection = context.connection.filter(|_| !is_of_user_interface);
         let (caller, memory) = authenticate(&self.api, connection, request.headers()).await?;
         let caller = Arc::new(caller);

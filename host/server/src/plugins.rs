@@ -68,8 +68,8 @@ pub(crate) fn cache_key(key_ring: &SharedKeyRing) -> Result<CacheKey, StartupErr
     Ok(CacheKey::new(&key))
 }
 
-/// Derives the key of the plugin cache without the database. Returns `None` unless that
-/// key is a readable raw key: other keys also depend on records in the database.
+/// Derives the key of the plugin cache without the database. Returns `None` unless the active encryption key is a readable raw key:
+/// keys of other providers also depend on records in the database.
 pub(crate) async fn cache_key_without_database(encryption: &EncryptionConfig) -> Option<CacheKey> {
     let key_ring = keys::raw_key_ring(encryption).await?;
     Some(CacheKey::new(&*key_ring.derive(CACHE_LABEL).ok()?))

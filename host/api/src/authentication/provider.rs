@@ -349,9 +349,9 @@ impl ProviderKeys {
         }
     }
 
-    /// Fetches keys and replaces the cached ones. Does nothing if another fetch has completed after `since`, when the caller read
-    /// the cached keys, or if the last fetch was too recent. So callers that wait at the same time share one fetch, even if it
-    /// fails.
+    /// Fetches keys and replaces the cached ones. Does nothing if another fetch has completed after `since`, or less than
+    /// `interval_min` ago. Callers pass the time before they read the cached keys, so that callers that wait at the same time share
+    /// one fetch, even if it fails.
     async fn fetch(&self, since: Instant) {
         let mut last_fetch = self.last_fetch.lock().await;
         if last_fetch.is_some_and(|last| last > since || last.elapsed() < self.pace.interval_min) {

@@ -143,6 +143,7 @@ fn write_on_one_line(output: &mut impl Write, node: &Node) -> io::Result<()> {
         Node::Mapping(fields) => {
             output.write_all(b"{")?;
             for (key, node) in fields {
+                // With `?`, keys may have any length: see [`write_key`].
                 write!(output, "? {} : ", *single_line(key))?;
                 write_on_one_line(output, node)?;
                 output.write_all(b", ")?;
@@ -270,8 +271,8 @@ const WORDS: [&str; 9] = ["true", "false", "yes", "no", "on", "off", "y", "n", "
 
 const INDENTATION: &[u8] = b"  ";
 
-/// The deepest indentation of block style. Without a limit, the indentation of 32,000 lines could be longer than
-/// an importer accepts, and the whole export could not be imported.
+/// The deepest indentation of block style. Without a limit, the indentation of a large, deeply nested value could make an entry
+/// longer than an importer accepts, and the whole export could not be imported.
 const BLOCK_INDENT_MAX: usize = 8;
 
 /// Well below the 1,024 characters that YAML allows.

@@ -439,6 +439,7 @@ fn check_long_field(credential_type: &CredentialType, value: &Secret) -> Result<
         CredentialType::USER => "username",
         _ => return Ok(()),
     };
+    // A field is not longer than the JSON that contains it.
     if value.expose().len() <= LONG_FIELD_CHARACTERS_MAX {
         return Ok(());
     }

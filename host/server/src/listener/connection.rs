@@ -182,7 +182,7 @@ const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
 pub(super) enum Stage {
     /// Connections are served.
     Open,
-    /// Connections are served, but slots are scarce: idle connections are closed.
+    /// Connections are served, but slots are scarce: idle and silent connections are closed.
     Scarce,
     /// The process is shutting down: requests in progress are completed, and no new requests are accepted.
     ShuttingDown,

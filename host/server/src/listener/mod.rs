@@ -158,7 +158,7 @@ impl Connections {
         }
     }
 
-    /// Returns a free slot. If no slot is free, closes idle connections and waits for a slot.
+    /// Returns a free slot. If no slot is free, closes idle and silent connections, and waits for a slot.
     async fn slot(&self) -> Option<Slot> {
         if let Some(slot) = self.limit.free_slot() {
             self.reopen_if_plenty();
@@ -166,7 +166,7 @@ impl Connections {
         }
         if self.set_stage(Stage::Scarce) {
             tracing::warn!(
-                "reached the connection limit: closing idle connections; new connections wait"
+                "reached the connection limit: closing idle and silent connections; new connections wait"
             );
         }
         self.limit.wait_for_slot().await
