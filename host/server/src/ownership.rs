@@ -56,8 +56,8 @@ pub(crate) fn require_own(path: &Path) -> Result<PathBuf, StartupError> {
     Ok(real)
 }
 
-/// Returns the real path of a file of which SQLite may create other files in the same folder. For root, the folder may belong to
-/// another user, but only this user and root may replace the folder itself. The caller must follow no link in the returned path.
+/// Returns the real path of a database, in whose folder SQLite may create other files. As root, refuses a folder that a user other
+/// than root could move; its content may belong to another user. The caller must follow no link in the returned path.
 pub(crate) fn require_fixed_folder(file: &Path) -> Result<PathBuf, StartupError> {
     let real = path::absolute(file).and_then(|path| real_path(&path));
     let real = real.on_file("finding the path of", file)?;
