@@ -374,6 +374,7 @@ fn session_tokens(tokens: &Tokens, now: DateTime<Utc>) -> SessionTokens {
 pub(crate) enum LoginError {
     /// The message can contain the provider's internal address.
     Unavailable(ProviderError),
+    /// The message is for the user.
     Refused(ProviderError),
 }
 

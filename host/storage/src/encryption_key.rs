@@ -303,7 +303,7 @@ pub(crate) mod statements {
     pub(crate) const KEY_IDS: &str = "select k.id from encryption_key k";
 
     /// The keys of versions, with or without a record. Each step looks up the next key in the index of versions, so the cost does
-    /// not depend on the number of versions. The parameter is the nil UUID. Malformed ids are decoded as it.
+    /// not depend on the number of versions. The parameter is the nil UUID, which malformed ids are decoded as.
     macro_rules! with_used {
         ($select:literal) => {
             concat!(
