@@ -139,7 +139,9 @@ fn has_signed_with_pkcs1(
     };
     let key = key.clone();
     match algorithm {
-        SHA1_WITH_RSA => pkcs1v15::VerifyingKey::<Sha1>::new(key).verify(message, &signature),
+        SHA1_WITH_RSA | SHA1_WITH_RSA_OF_OIW => {
+            pkcs1v15::VerifyingKey::<Sha1>::new(key).verify(message, &signature)
+        }
         SHA224_WITH_RSA => pkcs1v15::VerifyingKey::<Sha224>::new(key).verify(message, &signature),
         SHA256_WITH_RSA => pkcs1v15::VerifyingKey::<Sha256>::new(key).verify(message, &signature),
         SHA384_WITH_RSA => pkcs1v15::VerifyingKey::<Sha384>::new(key).verify(message, &signature),
@@ -201,6 +203,8 @@ const UNREADABLE: &str = "has a public key that can't be read";
 
 const RSA_ENCRYPTION: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 const SHA1_WITH_RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.5");
+/// The same algorithm with an older identifier.
+const SHA1_WITH_RSA_OF_OIW: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.14.3.2.29");
 const SHA224_WITH_RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.14");
 const SHA256_WITH_RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.11");
 const SHA384_WITH_RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.12");

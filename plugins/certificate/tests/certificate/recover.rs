@@ -344,6 +344,7 @@ fn self_signed_certificate_is_recognized_by_its_signature() {
         ("signed_with_pss", true),
         ("signed_with_pss_sha1", true),
         ("signed_with_pss_sha224", true),
+        ("signed_with_sha1_of_oiw", true),
         ("rsa_512", true),
         ("other_type", false),
         ("same_name", false),

@@ -88,6 +88,16 @@ for hash in sha1 sha224; do
         -out signed_with_pss_$hash.pem -subj '/CN=x' 2>/dev/null
 done
 
+# SHA-1 with RSA by its older identifier, which OpenSSL reads but does not write.
+openssl req -x509 -newkey rsa:2048 -nodes -keyout "$key" -sha1 -days 30 -subj '/CN=x' 2>/dev/null |
+    openssl asn1parse -strparse 4 -noout -out "$key.body"
+perl -0777 -pi -e 's/\x30\x0d\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x05\x05\x00/\x30\x09\x06\x05\x2b\x0e\x03\x02\x1d\x05\x00/;
+    substr($_, 2, 2) = pack("n", length($_) - 4)' "$key.body"
+openssl dgst -sha1 -sign "$key" -out "$key.signature" "$key.body"
+perl -0777 -e '$_ = join("\x30\x09\x06\x05\x2b\x0e\x03\x02\x1d\x05\x00\x03\x82\x01\x01\x00", <>); print "\x30\x82", pack("n", length), $_' \
+    "$key.body" "$key.signature" | openssl x509 -inform DER -out signed_with_sha1_of_oiw.pem
+rm -f "$key.body" "$key.signature"
+
 # A certificate whose issuer has the same name and a key of another type.
 openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$key.own" -out "$key.csr" -subj '/CN=same' 2>/dev/null
 openssl req -x509 -newkey rsa:2048 -nodes -keyout "$key" -days 30 -out "$key.ca" -subj '/CN=same' 2>/dev/null
