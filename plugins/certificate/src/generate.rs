@@ -1,10 +1,8 @@
 //! Generates certificates.
 
-use der::Decode;
 use keywright_plugin_support::{Failure, Violation, canonical, no_settings, to_json};
 use rand_core::CryptoRng;
 use serde::Serialize;
-use x509_cert::name::Name;
 
 use crate::{
     issuer::{Issuer, SigningError},
@@ -82,13 +80,6 @@ fn certificate(
         return Err(too_large());
     }
     if let Some(issuer) = issuer {
-        let (issuer_name, subject) = tbs::names(&tbs_certificate).map_err(tbs::not_encoded)?;
-        let has_name_of_issuer = folded(issuer_name)? == folded(subject)?;
-        if has_name_of_issuer && !parameters.is_ca && !parameters.subject.has_common_name() {
-            return Err(Failure::InvalidParameters(Violation::of_whole(
-                "common_name is required, because the other parameters of the subject equal the subject of the signing CA",
-            )));
-        }
         return (issuer.sign_certificate)(&tbs_certificate).map_err(|error| match error {
             // The host did not check the kept parts as strictly when the certificate was set.
             SigningError::Refused(rule) if !parameters.kept.is_empty() => {
@@ -96,18 +87,20 @@ fn certificate(
                     "the CA does not sign parts of the certificate that was set: {rule}"
                 )))
             }
+            // A caller can break only this rule. The host compares names without case, string types and spacing.
+            SigningError::Refused(_)
+                if !parameters.is_ca && !parameters.subject.has_common_name() =>
+            {
+                Failure::InvalidParameters(Violation::of_whole(
+                    "common_name is required, because the other parameters of the subject equal the subject of the signing CA",
+                ))
+            }
             SigningError::Refused(reason) | SigningError::Other(reason) => {
                 Failure::Other(format!("the issuer did not sign: {reason}"))
             }
         });
     }
     tbs::certificate(&tbs_certificate, &key.sign(&tbs_certificate, random)?)
-}
-
-/// Returns a name as text without the differences that other programs ignore.
-fn folded(name: &[u8]) -> Result<String, Failure> {
-    let name = Name::from_der(name).map_err(tbs::not_encoded)?;
-    Ok(name.to_string().to_lowercase())
 }
 
 fn too_large() -> Failure {

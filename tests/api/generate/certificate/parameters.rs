@@ -69,6 +69,17 @@ async fn one_of_ca_is_ca_and_self_sign_is_required() {
 }
 
 #[tokio::test]
+async fn a_leaf_without_common_name_must_not_have_the_subject_of_its_ca() {
+    let server = Server::reused().await;
+    let root = json!({"organization": "Acme", "is_ca": true, "key_type": QUICK_KEY});
+    server.generated("/ca", "certificate", root).await;
+    for organization in ["acme", "Acme "] {
+        let parameters = json!({"organization": organization, "ca": "/ca"});
+        refused(&generate(&server, parameters).await, &["common_name"]);
+    }
+}
+
+#[tokio::test]
 async fn ca_and_self_sign_together_are_400() {
     let server = Server::reused().await;
     let response = generate(&server, json!({"common_name": "root", "is_ca": true})).await;
