@@ -214,7 +214,7 @@ impl Generation {
     ) -> Result<Draft, UseCaseError> {
         let now = self.now();
         let issuer = match authority {
-            Some(authority) => Some(self.issuer(authority, parameters, generator).await?),
+            Some(authority) => Some(self.issuer(authority, parameters, now, generator).await?),
             None => None,
         };
         let derived_from = inputs.versions();
@@ -287,12 +287,13 @@ impl Generation {
         &self,
         authority: &Authority,
         parameters: &Parameters,
+        now: DateTime<Utc>,
         generator: &dyn Generator,
     ) -> Result<Arc<dyn CertificateIssuer>, UseCaseError> {
         let certificates = Arc::clone(&self.certificates);
         let certificate = authority.certificate.clone();
         let private_key = authority.private_key.clone();
-        let rules = IssuanceRules::of(parameters, self.now());
+        let rules = IssuanceRules::of(parameters, now);
         run_on_plugin_thread(generator, move || {
             certificates.issuer(&certificate, &private_key, rules)
         })
@@ -321,7 +322,7 @@ impl Generation {
     }
 
     /// Returns the current time in whole seconds, as it is passed to guests.
-    fn now(&self) -> DateTime<Utc> {
+    pub(super) fn now(&self) -> DateTime<Utc> {
         let now = self.clock.now();
         now.with_nanosecond(0).unwrap_or(now)
     }

@@ -138,7 +138,12 @@ impl<'a> Signers<'a> {
             // The rules of the certificates don't matter: this only checks the certificate and the key of the CA.
             let generation = &self.regenerate.generation;
             generation
-                .issuer(&authority, &Parameters::default(), generator)
+                .issuer(
+                    &authority,
+                    &Parameters::default(),
+                    generation.now(),
+                    generator,
+                )
                 .await?;
             return Ok(Some(Signer {
                 versions: SignerVersions {
