@@ -2,36 +2,46 @@
 
 use std::{
     borrow::Borrow,
-    collections::{BTreeMap, HashSet, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
+    iter,
 };
 
 use crate::credential::{CredentialName, LookupName, StoredVersion, regenerate::signer_of};
 
 /// The certificates that are still to be checked or regenerated, as their latest versions.
 ///
-/// Some are ready. The others wait until their signer is finished. If certificates wait for each other in a cycle, because
-/// each was once signed by the next, one of them is started, and its stored signer signs it.
+/// Some are ready. The others wait until their signer is finished. If certificates would wait for each other in a cycle, because
+/// each was once signed by the next, one of them is ready, and its stored signer signs it.
 pub(super) struct Order<T> {
     ready: VecDeque<T>,
     /// By the folded name of the signer.
-    waiting: BTreeMap<String, Vec<T>>,
-    in_progress: usize,
+    waiting: HashMap<String, Vec<T>>,
 }
 
 impl<T: Borrow<StoredVersion>> Order<T> {
     pub(super) fn new(found: Vec<T>) -> Self {
-        let names: HashSet<String> = found
-            .iter()
-            .map(|version| version.borrow().name.folded())
-            .collect();
+        let folded = |version: &T| version.borrow().name.folded();
+        let names: HashSet<String> = found.iter().map(folded).collect();
+        let mut signers = HashMap::new();
+        for version in &found {
+            let signer = folded_signer(version.borrow());
+            if let Some(signer) = signer.filter(|signer| names.contains(signer)) {
+                signers.insert(folded(version), signer);
+            }
+        }
+        let starts = cycle_starts(&signers);
         let mut order = Self {
             ready: VecDeque::new(),
-            waiting: BTreeMap::new(),
-            in_progress: 0,
+            waiting: HashMap::new(),
         };
         for version in found {
-            match folded_signer(version.borrow()).filter(|signer| names.contains(signer)) {
-                Some(signer) => order.waiting.entry(signer).or_default().push(version),
+            let name = folded(&version);
+            match signers.get(&name).filter(|_| !starts.contains(&name)) {
+                Some(signer) => order
+                    .waiting
+                    .entry(signer.clone())
+                    .or_default()
+                    .push(version),
                 None => order.ready.push_back(version),
             }
         }
@@ -40,49 +50,36 @@ impl<T: Borrow<StoredVersion>> Order<T> {
 
     /// Starts a certificate that is ready. `None` if there are no more, or the others wait for certificates in progress.
     pub(super) fn next(&mut self) -> Option<T> {
-        if self.ready.is_empty() && self.in_progress == 0 {
-            let first = self.take_from_cycle();
-            self.ready.extend(first);
-        }
-        let next = self.ready.pop_front()?;
-        self.in_progress += 1;
-        Some(next)
+        self.ready.pop_front()
     }
 
     /// Finishes a certificate, whether or not it failed. The certificates that waited for it are ready then.
     pub(super) fn finish(&mut self, name: &LookupName) {
-        self.in_progress = self.in_progress.saturating_sub(1);
         let released = self.waiting.remove(name.folded()).unwrap_or_default();
         self.ready.extend(released);
     }
+}
 
-    /// Takes a certificate of a cycle. All remaining certificates wait, so from each of them the signers lead into a cycle.
-    fn take_from_cycle(&mut self) -> Option<T> {
-        let folded = |version: &T| version.borrow().name.folded();
-        let waiting = self.waiting.iter();
-        let signers: BTreeMap<String, &String> = waiting
-            .flat_map(|(signer, all)| all.iter().map(move |version| (folded(version), signer)))
-            .collect();
-        let mut name = signers.keys().next()?;
-        // After as many steps as there are names, the walk is on a cycle.
-        for _ in 0..signers.len() {
-            name = signers.get(name)?;
+/// Returns the first name of each cycle of signers. It does not depend on the order in which the certificates were found, so a dry
+/// run and a real run start the same one.
+fn cycle_starts(signers: &HashMap<String, String>) -> HashSet<&String> {
+    let mut starts = HashSet::new();
+    // The beginning of the walk that first reached a name.
+    let mut reached = HashMap::new();
+    for begin in signers.keys() {
+        let mut name = begin;
+        while let Some(signer) = signers.get(name)
+            && !reached.contains_key(name)
+        {
+            reached.insert(name, begin);
+            name = signer;
         }
-        // The start does not depend on other certificates, so that a dry run and a real run start the same one.
-        let mut first = name;
-        for _ in 0..signers.len() {
-            name = signers.get(name)?;
-            first = first.min(name);
+        if reached.get(name) == Some(&begin) {
+            let following = |member: &&String| signers.get(*member).filter(|next| *next != name);
+            starts.extend(iter::successors(Some(name), following).min());
         }
-        let (name, signer) = (first.clone(), (*signers.get(first)?).clone());
-        let all = self.waiting.get_mut(&signer)?;
-        let position = all.iter().position(|version| folded(version) == name)?;
-        let taken = all.remove(position);
-        if all.is_empty() {
-            self.waiting.remove(&signer);
-        }
-        Some(taken)
     }
+    starts
 }
 
 /// Returns the folded name of another credential that signed the version, or `None`.
@@ -154,7 +151,7 @@ mod tests {
             ),
             (
                 vec![("/a", "/b"), ("/b", "/a"), ("/c", "/d"), ("/d", "/c")],
-                vec!["/a", "/b", "/c", "/d"],
+                vec!["/a", "/c", "/b", "/d"],
             ),
         ] {
             assert_eq!(one_by_one(&found), started);
