@@ -1,9 +1,12 @@
 //! Atomicity, concurrent writes, and the queue of guest calls.
 
-use keywright_harness::{Options, Server, TestCertificate, Text};
+use keywright_harness::{Options, Server, TestCertificate, Text, until};
 use serde_json::json;
 
-use super::{PausedRegeneration, begin, leaves, names, patient, slow_leaves};
+use super::{
+    BULK_REGENERATE, PausedRegeneration, begin, generated_count, leaves, names, patient,
+    slow_leaves,
+};
 use crate::{
     certificates::assert_signed_by,
     external_certificates::{self, Signing},
@@ -75,6 +78,28 @@ async fn two_servers_with_root() -> (Server, Server, TestCertificate) {
     let root = external_certificates::authority("root");
     server.stored("/root", "certificate", root.value()).await;
     (server, other, root)
+}
+
+#[tokio::test]
+async fn only_the_end_of_a_used_permission_fails_a_run() {
+    let (server, other, root) = two_servers_with_root().await;
+    slow_leaves(&server, &root, LEAVES).await;
+    let rotator = server.as_client("rotator").await;
+    server.grant("/root", rotator.actor(), &["read"]).await;
+    let elsewhere = server.grant("/elsewhere", rotator.actor(), &["read"]).await;
+    let used = server.grant("/slow/*", rotator.actor(), &["write"]).await;
+    for (revoked, status) in [(elsewhere, 200), (used, 503)] {
+        let before = generated_count(&server);
+        let rotator = rotator.clone();
+        let body = json!({"signed_by": "/root"});
+        let bulk = tokio::spawn(async move { rotator.post(BULK_REGENERATE, body).await });
+        until("generated value", async || {
+            generated_count(&server) > before
+        })
+        .await;
+        other.revoke(&revoked).await;
+        bulk.await.unwrap().expect(status);
+    }
 }
 
 #[tokio::test]

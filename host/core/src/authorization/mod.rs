@@ -41,7 +41,7 @@ use uuid::Uuid;
 use crate::{
     UseCaseError,
     credential::{CredentialName, LookupName, PathPrefix, StoredVersion},
-    permission::{Actor, Operation, Permission, PermissionPath},
+    permission::{Actor, Operation, Operations, Permission, PermissionPath},
     ports::{
         CredentialKey, CredentialRepository, PermissionRepository, PermittedRead,
         PermittedVersions, VersionKey,
@@ -258,8 +258,8 @@ impl Authorization {
         Ok(effective.allow(operation, name))
     }
 
-    /// Returns all permissions of a caller, for responses that contain only credentials that it may read. Their memory counts as
-    /// memory of the response.
+    /// Returns all permissions of a caller to read or write, for requests about many credentials. Their memory counts as memory of
+    /// the response.
     pub(crate) async fn permissions_of(
         &self,
         caller: &Caller,
@@ -288,9 +288,17 @@ impl Authorization {
         }
         let mut read = PermissionsBeingRead::default();
         let mut refused = None;
-        let mut receive = |permission| {
-            if is_kept(&permission) {
-                refused = caller.reserve_permissions(read.add(permission)).err();
+        let mut receive = |permission: Permission| {
+            let used = [Operation::Read, Operation::Write].into_iter();
+            let used = used.filter(|operation| permission.operations.contain(*operation));
+            if let Some(operations) = Operations::of(used)
+                && is_kept(&permission)
+            {
+                let used = Permission {
+                    operations,
+                    ..permission
+                };
+                refused = caller.reserve_permissions(read.add(used)).err();
             }
             if refused.is_some() {
                 return ControlFlow::Break(());

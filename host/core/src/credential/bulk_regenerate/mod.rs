@@ -17,7 +17,8 @@ use crate::{
         CredentialName, CredentialType, PluginDigest, RegenerateCredentials, StoredVersion,
         child_versions::BulkSlots, version_store::WRITE_ATTEMPTS_MAX,
     },
-    ports::AllAppended,
+    permission::Operation,
+    ports::{AllAppended, ReadVersions},
 };
 use select::{Permits, Selection};
 use work::{Failures, OfOneType, Regenerated, Work};
@@ -124,13 +125,10 @@ impl BulkRegenerateCredentials {
             for of_type in checked {
                 regenerated.extend(work.regenerate(of_type, &mut earlier).await?);
             }
-            let current = authorization.permissions_of(caller).await?;
-            if !current.include(&permissions) {
-                return Err(UseCaseError::Contended);
-            }
-            let names = regenerated.iter().map(Regenerated::name).collect();
+            let names: Vec<_> = regenerated.iter().map(Regenerated::name).collect();
             let (unchanged, failed) = work.end();
             let (details, additions) = Regenerated::into_additions(regenerated, unchanged, signed);
+            self.confirm(caller, &names, &additions.unchanged).await?;
             read.extend_from_slice(&additions.unchanged);
             match store.repository.append_all(additions).await? {
                 AllAppended::Written(written) => {
@@ -139,6 +137,24 @@ impl BulkRegenerateCredentials {
                 }
                 AllAppended::Changed(versions) => earlier = Regenerated::by_base(details, versions),
             }
+        }
+        Err(UseCaseError::Contended)
+    }
+
+    /// Checks that the caller may still write these credentials, and read these CAs and inputs. Generating may have taken long.
+    /// Other permissions don't matter: other users may change the caller's permissions elsewhere at any time.
+    async fn confirm(
+        &self,
+        caller: &Caller,
+        written: &[CredentialName],
+        read: &[ReadVersions],
+    ) -> Result<(), UseCaseError> {
+        let authorization = &self.regenerate.authorization;
+        let current = authorization.permissions_of(caller).await?;
+        let may_write = |name: &CredentialName| current.allow(Operation::Write, name.as_str());
+        let may_read = |read: &ReadVersions| current.allow(Operation::Read, read.name.requested());
+        if written.iter().all(may_write) && read.iter().all(may_read) {
+            return Ok(());
         }
         Err(UseCaseError::Contended)
     }
