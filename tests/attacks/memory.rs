@@ -271,6 +271,19 @@ async fn permissions_elsewhere_neither_fill_memory_nor_fail_a_search() {
 }
 
 #[tokio::test]
+async fn permissions_to_delete_do_not_fill_memory() {
+    let lines = "response_bytes_max = 1048576";
+    let server = Server::start_with(&Options::default().server_settings(lines)).await;
+    let auditor = server.as_client("auditor").await;
+    server.grant("/*", auditor.actor(), &["read"]).await;
+    server.grant_many("/other", auditor.actor()).await;
+    server
+        .run_sql("update permission set operations = 5 where path like '/other/%'")
+        .await;
+    auditor.get("/api/v1/certificates").await.expect(200);
+}
+
+#[tokio::test]
 async fn parameters_of_waiting_calls_take_little_memory() {
     let resolver = format!(
         "[resolver]\ncomponent = \"{}\"\ngrants = [\"random\", \"signing\"]\n\
@@ -326,6 +339,12 @@ async fn parsed_parameters_count_as_memory_of_their_request() {
         let body = json!({"name": "/a", "type": "certificate", "parameters": parameters});
         server.post("/api/v1/data", body).await.expect(status);
     }
+    let names = vec!["a"; 5_000];
+    let parameters = json!({"self_sign": true, "common_name": "a", "alternative_names": names});
+    server.generated("/b", "certificate", parameters).await;
+    server.regenerate("/b").await.expect(413);
+    let path = server.certificate_path("/b").await + "/regenerate";
+    server.post(&path, json!({})).await.expect(413);
 }
 
 #[tokio::test]

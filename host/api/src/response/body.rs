@@ -262,7 +262,7 @@ impl<'a> VersionBody<'a> {
         };
         Ok(Self {
             generated_by: Some(format!("sha256:{digest}")),
-            parameters: Some(raw(&parameters.to_json())?.to_owned()),
+            parameters: Some(raw(parameters.expose())?.to_owned()),
             derived_from: InputBody::all(&version.content.inputs),
             imported: Some(version.attributes.is_generated != Some(true)),
             ..self

@@ -172,7 +172,7 @@ impl Shown<'_> {
                         dt { "Metadata" } dd { pre tabindex="0" { (indented(metadata.json().expose()).as_str()) } }
                     }
                     @if let Some(parameters) = &version.content.parameters {
-                        dt { "Parameters" } dd { pre tabindex="0" { (indented(&parameters.to_json()).as_str()) } }
+                        dt { "Parameters" } dd { pre tabindex="0" { (indented(parameters.expose()).as_str()) } }
                     }
                 }
             }

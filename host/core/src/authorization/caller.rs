@@ -30,6 +30,8 @@ pub struct Caller {
     response: Option<Arc<ResponseReservation>>,
     /// The memory reserved for the caller's permissions, in bytes.
     permissions_bytes: AtomicUsize,
+    /// The memory reserved for parsed parameters, in bytes.
+    parameters_bytes: AtomicUsize,
 }
 
 /// The means by which a caller was authenticated.
@@ -56,6 +58,7 @@ impl Caller {
             trail: Trail::default(),
             response: None,
             permissions_bytes: AtomicUsize::new(0),
+            parameters_bytes: AtomicUsize::new(0),
         }
     }
 
@@ -84,7 +87,20 @@ impl Caller {
     /// # Errors
     /// Like [`Caller::reserve`].
     pub(super) fn reserve_permissions(&self, bytes: usize) -> Result<(), UseCaseError> {
-        let reserved = self.permissions_bytes.fetch_max(bytes, Ordering::Relaxed);
+        self.reserve_once(&self.permissions_bytes, bytes)
+    }
+
+    /// Reserves memory for the parsed parameters that the request holds while it waits for a plugin. A request may parse them
+    /// several times, but holds them once.
+    ///
+    /// # Errors
+    /// Like [`Caller::reserve`].
+    pub(crate) fn reserve_parameters(&self, bytes: usize) -> Result<(), UseCaseError> {
+        self.reserve_once(&self.parameters_bytes, bytes)
+    }
+
+    fn reserve_once(&self, reserved: &AtomicUsize, bytes: usize) -> Result<(), UseCaseError> {
+        let reserved = reserved.fetch_max(bytes, Ordering::Relaxed);
         self.reserve(bytes.saturating_sub(reserved))
     }
 
@@ -365,17 +381,6 @@ impl EffectivePermissions {
     /// Returns whether an operation is allowed on a name, or on the permissions of a path. All decisions go through this function.
     pub(crate) fn allow(&self, operation: Operation, name: &str) -> bool {
         self.allow_everything() || self.allowing(operation, name).is_some()
-    }
-
-    /// Returns whether everything that `others` allow is allowed.
-    pub(crate) fn include(&self, others: &Self) -> bool {
-        let Some(others) = &others.granted else {
-            return self.allow_everything();
-        };
-        others.all().all(|permission| {
-            let mut operations = permission.operations.iter();
-            operations.all(|operation| self.allow(operation, permission.path.as_str()))
-        })
     }
 
     /// Returns whether reading is allowed on at least one name.

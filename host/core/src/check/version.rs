@@ -137,7 +137,11 @@ impl VersionChecker<'_> {
         if type_differs {
             faults.push(Fault::TypeDiffers);
         }
-        Content::from_plaintext(&plaintext).map_err(|_| Fault::ContentMalformed)
+        let content = Content::from_plaintext(&plaintext).map_err(|_| Fault::ContentMalformed)?;
+        content
+            .parsed_parameters()
+            .map_err(|_| Fault::ContentMalformed)?;
+        Ok(content)
     }
 
     fn plaintext(&self, stored: &StoredVersion) -> Result<Secret, Fault> {

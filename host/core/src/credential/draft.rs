@@ -260,7 +260,7 @@ impl Generation {
             },
             content: Content {
                 value,
-                parameters: Some(parameters.clone()),
+                parameters: Some(Secret::new(parameters.to_json())),
                 metadata: None,
                 trusted_ca,
                 inputs: derived_from,

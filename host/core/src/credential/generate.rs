@@ -106,8 +106,7 @@ impl GenerateCredentials {
         let permit = authorization
             .permit(caller, Operation::Write, &name)
             .await?;
-        // The request holds the parsed parameters while it waits for the plugin.
-        caller.reserve(effective.parameters.memory_bytes())?;
+        caller.reserve_parameters(effective.parameters.memory_bytes())?;
         let issuer_permit = match named_issuer(&effective.parameters, generator.as_ref()) {
             Some(name) => Some(authorization.permit_issuer(caller, &name).await?),
             None => None,
@@ -246,7 +245,8 @@ impl GenerateCredentials {
             return Ok(None);
         };
         let active = self.store.open(permit, active).await?;
-        let base = BaseVersion::from(&active);
+        let stored = active.content.parsed_parameters()?;
+        let base = BaseVersion::of(&active, stored.as_ref());
         let is_kept = mode != WriteMode::Converge
             || (is_signed_as_requested(&active, &effective.parameters, generator.as_ref())
                 && is_derived_from(&active.content.inputs, inputs)

@@ -298,8 +298,9 @@ pub struct BaseVersion<'a> {
     pub generated_by: Option<&'a str>,
 }
 
-impl<'a> From<&'a CredentialVersion> for BaseVersion<'a> {
-    fn from(version: &'a CredentialVersion) -> Self {
+impl<'a> BaseVersion<'a> {
+    /// Returns a version with its parsed parameters.
+    pub(super) fn of(version: &'a CredentialVersion, parameters: Option<&'a Parameters>) -> Self {
         // An import names a component, but the component that was configured at the import normalized the parameters.
         let attributes = &version.attributes;
         let is_generated = attributes.is_generated == Some(true);
@@ -308,7 +309,7 @@ impl<'a> From<&'a CredentialVersion> for BaseVersion<'a> {
         Self {
             credential_type: &version.credential_type,
             value: &version.content.value,
-            parameters: version.content.parameters.as_ref(),
+            parameters,
             generated_by: provenance.map(|plugin| plugin.digest.as_str()),
         }
     }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use crate::{
-    UseCaseError,
+    Secret, UseCaseError,
     authorization::{Authorization, Caller, Permit},
     certificate::{DURATION_DAYS_MAX, SigningUsages},
     credential::{
@@ -117,7 +117,11 @@ impl RegenerateCredentials {
         let generator = self.generation.types.generator(caller, credential_type)?;
         let generator = generator.as_ref();
         let base = self.store.open(permit, newest).await?;
-        let effective = self.effective_parameters(&base, generator).await?;
+        let stored = reserved_parameters(caller, &base)?;
+        let effective = self
+            .effective_parameters(&base, stored.as_ref(), generator)
+            .await?;
+        caller.reserve_parameters(effective.parameters.memory_bytes())?;
         let issuer = match issuer_name(&base, &effective.parameters, generator) {
             // If the caller may not read the CA, the error is the same as for a missing credential.
             Some(name) => {
@@ -195,9 +199,10 @@ impl RegenerateCredentials {
     pub(super) async fn effective_parameters(
         &self,
         base: &CredentialVersion,
+        stored: Option<&Parameters>,
         generator: &dyn Generator,
     ) -> Result<EffectiveParameters, UseCaseError> {
-        let parameters = self.parameters(base, generator).await?;
+        let parameters = self.parameters(base, stored, generator).await?;
         Ok(self
             .generation
             .settings
@@ -208,15 +213,15 @@ impl RegenerateCredentials {
     async fn parameters(
         &self,
         base: &CredentialVersion,
+        stored: Option<&Parameters>,
         generator: &dyn Generator,
     ) -> Result<Parameters, UseCaseError> {
-        let mut parameters = regeneration_parameters(BaseVersion::from(base), generator).await?;
+        let mut parameters =
+            regeneration_parameters(BaseVersion::of(base, stored), generator).await?;
         if let Some(key_length) = self.private_key_length(base, &parameters) {
             parameters.insert(KEY_LENGTH, key_length.into());
         }
-        let (Some(issuer_parameter), None) =
-            (generator.issuer_parameter(), &base.content.parameters)
-        else {
+        let (Some(issuer_parameter), None) = (generator.issuer_parameter(), stored) else {
             return Ok(parameters);
         };
         let attributes = &base.attributes;
@@ -308,12 +313,14 @@ impl RegenerateCredentials {
             .generator(caller, &base.credential_type)?;
         let generator = generator.as_ref();
         let base = self.store.open(&permit, base).await?;
-        let parameters = self.parameters(&base, generator).await?;
+        let stored = reserved_parameters(caller, &base)?;
+        let parameters = self.parameters(&base, stored.as_ref(), generator).await?;
         let parameters = changed(parameters, regenerate, generator).await?;
         let effective = self
             .generation
             .settings
             .apply(&base.credential_type, parameters);
+        caller.reserve_parameters(effective.parameters.memory_bytes())?;
         let issuer = match issuer_name(&base, &effective.parameters, generator) {
             Some(name) => Some(self.issuer(caller, &permit, &base, &name).await?),
             None => None,
@@ -321,9 +328,19 @@ impl RegenerateCredentials {
         let parent = regenerate.transitional_parent;
         let (issuer_permit, current) = issuer.unzip();
         let issuer = issuer_permit.as_ref().zip(current);
-        let mut draft = self
-            .draft(caller, &base, &effective, generator, issuer, parent)
-            .await?;
+        let drafting = self.draft(caller, &base, &effective, generator, issuer, parent);
+        let mut draft = match drafting.await {
+            // The caller may be allowed to use the CA, but not to read its name.
+            Err(UseCaseError::IssuerUnusable(name, cause))
+                if !authorization
+                    .may(caller.actor(), Operation::Read, name.as_str())
+                    .await? =>
+            {
+                let reason = format!("the CA that signed it can't sign: its {cause}");
+                return Err(UseCaseError::NotRegeneratable(reason));
+            }
+            drafted => drafted?,
+        };
         draft.attributes.is_transitional = regenerate.is_transitional;
         draft.content.metadata.clone_from(&regenerate.metadata);
         draft.unchanged.push(read);
@@ -367,6 +384,16 @@ impl RegenerateCredentials {
     }
 }
 
+/// Parses the parameters of a stored version. Reserves memory for them and the copy that is normalized.
+fn reserved_parameters(
+    caller: &Caller,
+    base: &CredentialVersion,
+) -> Result<Option<Parameters>, UseCaseError> {
+    let stored = base.content.parsed_parameters()?;
+    caller.reserve_parameters(2 * stored.as_ref().map_or(0, Parameters::memory_bytes))?;
+    Ok(stored)
+}
+
 /// The results of the earlier attempts of a request to regenerate a credential.
 #[derive(Default)]
 struct EarlierAttempts {
@@ -387,7 +414,7 @@ impl Draft {
     ) -> bool {
         let content = &self.content;
         content.inputs.is_empty()
-            && content.parameters.as_ref() == Some(parameters)
+            && content.parameters == Some(Secret::new(parameters.to_json()))
             && content.chosen_by == base.content.chosen_by
             && self.attributes.provenance.as_ref() == Some(generator.identity())
     }

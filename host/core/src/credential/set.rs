@@ -333,6 +333,7 @@ impl SetCredentials {
         let generator = generator.as_ref();
         let requested = Some(&imported.parameters);
         let parameters = canonical_parameters(credential_type, requested, generator).await?;
+        caller.reserve_parameters(parameters.memory_bytes())?;
         let inputs = named_inputs(&name.lookup(), &parameters, generator)?;
         PermittedInput::request(&self.authorization, caller, inputs).await?;
         let issuer = match named_issuer(&parameters, generator) {
@@ -525,7 +526,7 @@ impl CheckedProvenance {
         } else {
             draft.attributes.signed_by.clone_from(&self.issuer);
         }
-        draft.content.parameters = Some(self.parameters.clone());
+        draft.content.parameters = Some(Secret::new(self.parameters.to_json()));
         draft.content.chosen_by = Some(self.chosen_by.clone());
         draft.attributes.provenance = Some(self.plugin.clone());
         Ok(())

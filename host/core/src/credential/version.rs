@@ -206,8 +206,9 @@ const DIGITS: usize = 64;
 pub struct Content {
     /// The value, as JSON text.
     pub value: Secret,
-    /// The canonical parameters; `None` if the value was set without provenance.
-    pub parameters: Option<Parameters>,
+    /// The canonical parameters, as JSON text: parsed ones may need a hundred times as much memory. `None` if the value was set
+    /// without provenance.
+    pub parameters: Option<Secret>,
     /// The caller's metadata.
     pub metadata: Option<Metadata>,
     /// The other trusted certificate of the CA, PEM: the transitional one, or the active one if the transitional one signed.
@@ -232,13 +233,19 @@ impl Content {
         }
     }
 
+    /// Parses the parameters.
+    pub(crate) fn parsed_parameters(&self) -> Result<Option<Parameters>, UseCaseError> {
+        let text = self.parameters.as_ref().map(Secret::expose);
+        text.map(Parameters::parse).transpose()
+    }
+
     /// Returns the text to encrypt for a credential with this name, including its casing, and this type.
     pub(crate) fn to_plaintext(
         &self,
         name: &CredentialName,
         credential_type: &CredentialType,
     ) -> Result<Secret, UseCaseError> {
-        let parameters = self.parameters.as_ref().map(Parameters::to_json);
+        let parameters = self.parameters.as_ref().map(Secret::expose);
         let metadata = self
             .metadata
             .as_ref()
@@ -251,7 +258,7 @@ impl Content {
         };
         let plaintext = Plaintext {
             value: raw(self.value.expose())?,
-            parameters: parameters.as_deref().map(raw).transpose()?,
+            parameters: parameters.map(raw).transpose()?,
             metadata: metadata.map(raw).transpose()?,
             trusted_ca: self.trusted_ca.as_deref(),
             inputs: inputs.as_deref().map(raw).transpose()?,
@@ -261,7 +268,7 @@ impl Content {
         };
         let copied = [
             self.value.expose(),
-            parameters.as_deref().unwrap_or_default(),
+            parameters.unwrap_or_default(),
             metadata.unwrap_or_default(),
             inputs.as_deref().unwrap_or_default(),
         ];
@@ -312,7 +319,7 @@ impl Content {
         let inputs = field("inputs").map(keywright_json::read).transpose();
         Ok(Self {
             value: Secret::new(value.to_owned()),
-            parameters: field("parameters").map(Parameters::parse).transpose()?,
+            parameters: field("parameters").map(|text| Secret::new(text.to_owned())),
             metadata: field("metadata")
                 .map(|text| Metadata::from_stored(Secret::new(text.to_owned()))),
             trusted_ca: text("trusted_ca")?,
@@ -473,7 +480,7 @@ impl CredentialVersion {
     /// Returns the digest of the component that generated the value, and the canonical parameters; `None` if the value was set
     /// without provenance. Both are the claim of the caller who set the value if [`VersionAttributes::is_generated`] is not
     /// `Some(true)`.
-    pub fn provenance(&self) -> Option<(&str, &Parameters)> {
+    pub fn provenance(&self) -> Option<(&str, &Secret)> {
         let plugin = self.attributes.provenance.as_ref()?;
         Some((&plugin.digest, self.content.parameters.as_ref()?))
     }

@@ -216,10 +216,18 @@ impl Generator for WasmGenerator {
     ) -> Result<Secret, PluginCallError> {
         let parameters = parameters.to_json();
         let now_seconds = in_seconds(now);
-        let attempt = Some(self.attempt(GENERATE)?);
-        self.run(&self.lanes.generate, GENERATE, attempt, move |guest| {
-            guest.generate(parameters, now_seconds, issuer, &inputs)
-        })
+        let attempt = self.attempt(GENERATE)?;
+        let input_bytes = generate_bytes(&parameters, &inputs);
+        if let Err(refused) = self.guest.check_input(GENERATE, input_bytes) {
+            // Inputs that the guest does not get must not wait for it.
+            return attempt.make(&self.guest.plugin, || Err(refused));
+        }
+        self.run(
+            &self.lanes.generate,
+            GENERATE,
+            Some(attempt),
+            move |guest| guest.generate(parameters, now_seconds, issuer, &inputs),
+        )
         .await
     }
 

@@ -233,7 +233,10 @@ impl RegenerateCredentials {
     ) -> Result<Checked, UseCaseError> {
         let permit = permits.to_write(&base.name)?;
         let version = self.store.open(permit, base.clone()).await?;
-        let effective = self.effective_parameters(&version, generator).await?;
+        let stored = version.content.parsed_parameters()?;
+        let effective = self
+            .effective_parameters(&version, stored.as_ref(), generator)
+            .await?;
         let parameters = effective.parameters;
         let chosen_by = version.content.chosen_by;
         let reading = self.inputs(permits, &base, &parameters, chosen_by.as_ref(), generator);
