@@ -134,9 +134,10 @@ fn has_multiplier(schema: &Value) -> bool {
     }
 }
 
-const MULTIPLIERS: [&str; 4] = [
+const MULTIPLIERS: [&str; 5] = [
     "$ref",
     "$dynamicRef",
+    "$recursiveRef",
     "unevaluatedItems",
     "unevaluatedProperties",
 ];
