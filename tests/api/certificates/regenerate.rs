@@ -281,3 +281,20 @@ async fn a_ca_with_only_a_transitional_version_is_404() {
     }
     assert_eq!(signed.versions().await.len(), 1);
 }
+
+#[tokio::test]
+async fn a_ca_that_can_not_sign_is_named_only_to_its_readers() {
+    let server = Server::reused().await;
+    let root = server.generate_authority("/root", None).await;
+    let leaf = Certificate::generate(&server, "/leaf", leaf()).await;
+    let without_key = json!({"certificate": root["value"]["certificate"]});
+    server.stored("/root", "certificate", without_key).await;
+    let writer = server.as_client("writer").await;
+    server.grant("/leaf", writer.actor(), &["write"]).await;
+    let path = leaf.path("regenerate");
+    let refused = writer.post(&path, json!({})).await;
+    refused.expect_error(400, "can't sign");
+    refused.assert_lacks("/root");
+    let refused = leaf.regenerate(json!({})).await;
+    refused.expect_error(400, "the CA /root can't sign");
+}
