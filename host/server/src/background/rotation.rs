@@ -37,6 +37,22 @@ pub(crate) struct Counts {
     pub(crate) remaining: u64,
 }
 
+impl Counts {
+    /// Adds a batch and logs its new failures. Returns their number.
+    fn add(&mut self, batch: &RotatedBatch, known_failures: &mut KnownFailures) -> u64 {
+        let mut new_failures = 0;
+        for &version_id in &batch.failed {
+            if known_failures.insert(version_id) {
+                new_failures += 1;
+                ProgressLog::failed(version_id);
+            }
+        }
+        self.rotated += batch.rotated;
+        self.failed += u64::try_from(batch.failed.len()).unwrap_or(u64::MAX);
+        new_failures
+    }
+}
+
 impl Rotation {
     /// Creates the work from its configuration.
     pub(crate) fn new(rotate: RotateKeys, usage: EncryptionKeys, config: RotationConfig) -> Self {
@@ -84,17 +100,9 @@ impl Rotation {
     }
 
     async fn count(&mut self, batch: &RotatedBatch, pass: &mut Pass) -> Result<(), UseCaseError> {
-        let mut new_failures = 0;
-        for &version_id in &batch.failed {
-            if self.known_failures.insert(version_id) {
-                new_failures += 1;
-                ProgressLog::failed(version_id);
-            }
-        }
+        let new_failures = pass.counts.add(batch, &mut self.known_failures);
         measurements::rotation_batch_done(batch.rotated, new_failures);
         let counts = &mut pass.counts;
-        counts.rotated += batch.rotated;
-        counts.failed += u64::try_from(batch.failed.len()).unwrap_or(u64::MAX);
         let is_new = batch.rotated + new_failures > 0;
         if pass.has_started {
             counts.remaining = counts.remaining.saturating_sub(batch.rotated + batch.gone);
@@ -240,168 +248,20 @@ const KNOWN_FAILURES_MAX: usize = 10_000;
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    };
-
     use super::*;
-    use keywright_core::{
-        Secret,
-        credential::CredentialName,
-        ports::{
-            EncryptionKeyRepository, Envelope, KeyRotationRepository, KeyStatus, RecognitionError,
-            RepositoryError, ResealedVersion, SealContext, SealError, SealedVersion, Sealer,
-        },
-    };
-
-    const ACTIVE: Uuid = Uuid::from_u128(1);
-    const INACTIVE: Uuid = Uuid::from_u128(2);
-
-    /// A sealer that decrypts nothing.
-    struct NothingOpens;
-
-    #[async_trait]
-    impl Sealer for NothingOpens {
-        async fn seal(&self, _: SealContext<'_>, _: &Secret) -> Result<Envelope, SealError> {
-            unreachable!("nothing was opened")
-        }
-
-        fn open(&self, _: SealContext<'_>, _: &Envelope) -> Result<Secret, SealError> {
-            Err(SealError::NotAuthentic)
-        }
-
-        fn status(&self, key_id: Uuid) -> KeyStatus {
-            if key_id == ACTIVE {
-                KeyStatus::Active
-            } else {
-                KeyStatus::Inactive
-            }
-        }
-
-        async fn recognize(&self, _: Uuid) -> Result<(), RecognitionError> {
-            Ok(())
-        }
-    }
-
-    /// Versions of the inactive key. `active_until` is the batch, counted from 0, before which another key becomes active.
-    struct Versions {
-        count: i64,
-        batches: AtomicUsize,
-        active_until: usize,
-    }
-
-    #[async_trait]
-    impl KeyRotationRepository for Versions {
-        async fn activate(&self, _: Uuid) -> Result<(), RepositoryError> {
-            unreachable!("rotation activates no key")
-        }
-
-        async fn activate_new(&self, _: Uuid) -> Result<(), RepositoryError> {
-            unreachable!("rotation activates no key")
-        }
-
-        async fn last_activated(&self) -> Result<Option<Uuid>, RepositoryError> {
-            let batch = self.batches.fetch_add(1, Ordering::Relaxed);
-            Ok(Some(if batch < self.active_until {
-                ACTIVE
-            } else {
-                INACTIVE
-            }))
-        }
-
-        async fn keys_in_use(&self) -> Result<Vec<Uuid>, RepositoryError> {
-            Ok(vec![INACTIVE])
-        }
-
-        async fn versions_under(
-            &self,
-            key_id: Uuid,
-            after_sequence: i64,
-            count_max: u32,
-        ) -> Result<Vec<SealedVersion>, RepositoryError> {
-            let after = after_sequence.max(0);
-            let last = self.count.min(after + i64::from(count_max));
-            let version = |sequence: i64| SealedVersion {
-                sequence,
-                id: Uuid::from_u128(sequence.unsigned_abs().into()),
-                name: CredentialName::from_stored("/a".to_owned()),
-                envelope: Envelope {
-                    key_id,
-                    nonce: Vec::new(),
-                    ciphertext: Vec::new(),
-                },
-            };
-            Ok((after + 1..=last).map(version).collect())
-        }
-
-        async fn replace_envelopes(&self, _: &[ResealedVersion]) -> Result<u64, RepositoryError> {
-            unreachable!("nothing was opened")
-        }
-    }
-
-    #[async_trait]
-    impl EncryptionKeyRepository for Versions {
-        async fn encryptions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryError> {
-            Ok(Vec::new())
-        }
-
-        async fn versions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryError> {
-            Ok(vec![(INACTIVE, self.count.unsigned_abs())])
-        }
-    }
-
-    fn rotation(count: i64, active_until: usize) -> Rotation {
-        let sealer: Arc<dyn Sealer> = Arc::new(NothingOpens);
-        let versions = Arc::new(Versions {
-            count,
-            batches: AtomicUsize::new(0),
-            active_until,
-        });
-        let rotate = RotateKeys {
-            repository: Arc::<Versions>::clone(&versions),
-            sealer: Arc::clone(&sealer),
-        };
-        let usage = EncryptionKeys {
-            repository: versions,
-            sealer,
-        };
-        let config = toml::from_str("pause_milliseconds = 0").unwrap();
-        Rotation::new(rotate, usage, config)
-    }
-
-    #[tokio::test]
-    async fn failures_count_in_each_pass_even_if_already_reported() {
-        let count = KNOWN_FAILURES_MAX as u64 + 1;
-        let mut rotation = rotation(count.cast_signed(), usize::MAX);
-        for _ in 0..2 {
-            rotation.run(CancellationToken::new()).await.unwrap();
-            let completed = rotation.completed().unwrap();
-            assert_eq!((completed.rotated, completed.failed), (0, count));
-        }
-    }
-
-    #[tokio::test]
-    async fn a_stopped_or_superseded_pass_is_not_completed() {
-        for (is_requested, active_until) in [(true, usize::MAX), (false, 1)] {
-            let mut rotation = rotation(1_000, active_until);
-            let stop = CancellationToken::new();
-            if is_requested {
-                stop.cancel();
-            }
-            rotation.run(stop).await.unwrap();
-            assert_eq!(rotation.completed(), None);
-        }
-    }
 
     #[test]
-    fn a_failure_is_new_only_once_and_up_to_the_maximum() {
+    fn failures_count_in_each_pass_even_if_already_reported() {
+        let failed = (0..=KNOWN_FAILURES_MAX).map(|number| Uuid::from_u128(number as u128));
+        let batch = RotatedBatch {
+            failed: failed.collect(),
+            ..RotatedBatch::default()
+        };
         let mut known = KnownFailures::default();
-        let id = |number: usize| Uuid::from_u128(number as u128);
-        for number in 0..KNOWN_FAILURES_MAX {
-            assert!(known.insert(id(number)));
-            assert!(!known.insert(id(number)));
+        for new_failures in [KNOWN_FAILURES_MAX as u64, 0] {
+            let mut counts = Counts::default();
+            assert_eq!(counts.add(&batch, &mut known), new_failures);
+            assert_eq!(counts.failed, KNOWN_FAILURES_MAX as u64 + 1);
         }
-        assert!(!known.insert(id(KNOWN_FAILURES_MAX)));
     }
 }
