@@ -15,8 +15,7 @@ mod certificate;
 mod key_ring;
 
 pub use certificate::{
-    TBS_CERTIFICATE_BYTES_MAX, X509Certificates, client_authority_facts, client_certificate_facts,
-    may_issue_for_clients,
+    X509Certificates, client_authority_facts, client_certificate_facts, may_issue_for_clients,
 };
 pub use key_ring::{
     ComparisonError, ConfiguredKey, ConfiguredKeys, DerivationError, ENCRYPTIONS_PER_KEY_MAX,

@@ -29,7 +29,7 @@ use x509_parser::{
 use super::{facts, grammar, signing_key::SigningKey};
 
 /// The largest certificate body that an issuer signs, in bytes of DER.
-pub const TBS_CERTIFICATE_BYTES_MAX: usize = 65_536;
+const TBS_CERTIFICATE_BYTES_MAX: usize = 65_536;
 
 /// A CA that signs once.
 pub(super) struct Issuer {

@@ -26,7 +26,6 @@ use x509_parser::certificate::X509Certificate;
 
 pub use facts::{client_authority_facts, client_certificate_facts, may_issue_for_clients};
 use issuer::Issuer;
-pub use issuer::TBS_CERTIFICATE_BYTES_MAX;
 use signing_key::SigningKey;
 
 /// Implements [`Certificates`] with a parser and a cryptographic library in the host.

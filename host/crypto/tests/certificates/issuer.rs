@@ -1,6 +1,6 @@
 //! Tests which certificate bodies an issuer signs and which bodies it refuses.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
@@ -8,12 +8,11 @@ use keywright_core::{
     certificate::{IssuanceRules, SigningUsages},
     ports::{CertificateIssuer, Certificates, SigningError},
 };
-use keywright_crypto::{TBS_CERTIFICATE_BYTES_MAX, X509Certificates};
-use rustls_pki_types::{CertificateDer, UnixTime};
+use keywright_crypto::X509Certificates;
 
 use crate::{
-    AUTHORITY_KEY_IDENTIFIER, BASIC_CONSTRAINTS, Body, EXTENDED_KEY_USAGE, Extension, Identity,
-    KEY_KINDS, KEY_USAGE, Openssl, P256, element,
+    AUTHORITY_KEY_IDENTIFIER, Body, EXTENDED_KEY_USAGE, Extension, Identity, KEY_KINDS, KEY_USAGE,
+    Openssl, P256, element,
 };
 
 const DAYS: u32 = 30;
@@ -23,69 +22,10 @@ fn openssl_verifies_signatures_by_every_kind_of_ca() {
     let openssl = Openssl::new();
     for (kind, _) in KEY_KINDS {
         let authority = openssl.authority(kind);
-        let issuer = signer(&authority, false);
+        let issuer = signer(&authority);
         let body = leaf(&openssl, issuer.as_ref());
         let der = issuer.sign_certificate(&body.to_der()).unwrap();
         openssl_verifies(&openssl, &authority, &der);
-        webpki_verifies(issuer.certificate(), &der);
-    }
-}
-
-#[test]
-fn issuer_returns_its_certificate_byte_for_byte() {
-    let openssl = Openssl::new();
-    let authority = openssl.authority(P256);
-    let issuer = signer(&authority, false);
-    let body = authority
-        .certificate
-        .lines()
-        .filter(|line| !line.starts_with('-'))
-        .collect::<String>();
-    assert_eq!(issuer.certificate(), STANDARD.decode(body).unwrap());
-    let certificate = issuer.certificate();
-    assert!(
-        certificate
-            .windows(issuer.subject().len())
-            .any(|bytes| bytes == issuer.subject())
-    );
-    openssl.write("ca.pem", &authority.certificate);
-    let text = openssl.run(&[
-        "x509",
-        "-in",
-        "ca.pem",
-        "-noout",
-        "-ext",
-        "subjectKeyIdentifier",
-    ]);
-    let shown: Vec<String> = issuer
-        .subject_key_identifier()
-        .unwrap()
-        .iter()
-        .map(|byte| format!("{byte:02X}"))
-        .collect();
-    assert!(text.contains(&shown.join(":")), "{text}");
-}
-
-#[test]
-fn intermediate_is_signed_if_a_ca_was_requested() {
-    let openssl = Openssl::new();
-    let authority = openssl.authority(P256);
-    for constraints in [
-        &[0x30, 0x03, 0x01, 0x01, 0xff][..],
-        &[0x30, 0x06, 0x01, 0x01, 0xff, 0x02, 0x01, 0x00],
-    ] {
-        let issuer = signer(&authority, true);
-        let body = leaf(&openssl, issuer.as_ref())
-            .with(Extension::new(BASIC_CONSTRAINTS, true, constraints))
-            .with(Extension::new(KEY_USAGE, true, KEY_CERT_SIGN));
-        let der = issuer.sign_certificate(&body.to_der()).unwrap();
-        openssl_verifies(&openssl, &authority, &der);
-        assert!(
-            X509Certificates
-                .facts(&pem(&der))
-                .unwrap()
-                .is_certificate_authority
-        );
     }
 }
 
@@ -105,7 +45,7 @@ fn requested_key_usages_are_signed_for_leaves() {
     for (signing_usages, extension) in usages.into_iter().zip(extensions) {
         let requested = IssuanceRules {
             signing_usages,
-            ..rules(false)
+            ..rules()
         };
         let issuer = X509Certificates
             .issuer(&authority.certificate, &authority.private_key, requested)
@@ -126,7 +66,7 @@ fn requested_key_usages_are_signed_for_leaves() {
 fn a_leaf_without_a_common_name_never_gets_its_cas_subject() {
     let openssl = Openssl::new();
     let authority = openssl.self_signed(P256, &["-subj", "/O=Keywright"]);
-    let mut body = leaf(&openssl, signer(&authority, false).as_ref());
+    let mut body = leaf(&openssl, signer(&authority).as_ref());
     let in_other_case = b"\x30\x14\x31\x12\x30\x10\x06\x03\x55\x04\x0a\x13\x09KEYWRIGHT";
     for subject in [body.issuer.clone(), in_other_case.to_vec()] {
         body.subject = subject;
@@ -142,7 +82,7 @@ fn a_leaf_without_a_common_name_never_gets_its_cas_subject() {
 fn issuer_without_key_identifier_signs_only_without_one() {
     let openssl = Openssl::new();
     let authority = openssl.authority_without_key_identifiers();
-    let issuer = signer(&authority, false);
+    let issuer = signer(&authority);
     assert_eq!(issuer.subject_key_identifier(), None);
     let body = leaf(&openssl, issuer.as_ref());
     let der = issuer.sign_certificate(&body.to_der()).unwrap();
@@ -168,7 +108,7 @@ fn issuer_refuses_its_own_key_in_every_encoding() {
         };
         for (number, form) in forms.into_iter().enumerate() {
             assert_eq!(form == own, number == 0, "{kind:?}: the forms differ");
-            let issuer = signer(&authority, false);
+            let issuer = signer(&authority);
             let body = Body {
                 subject_public_key: form,
                 ..leaf(&openssl, issuer.as_ref())
@@ -206,7 +146,7 @@ fn issuer_signs_only_once_even_after_a_refusal() {
     let openssl = Openssl::new();
     let authority = openssl.authority(P256);
     for first_is_good in [true, false] {
-        let issuer = signer(&authority, false);
+        let issuer = signer(&authority);
         let good = leaf(&openssl, issuer.as_ref()).to_der();
         let first: &[u8] = if first_is_good { &good } else { b"raw bytes" };
         assert_eq!(issuer.sign_certificate(first).is_ok(), first_is_good);
@@ -223,7 +163,7 @@ fn issuer_needs_a_ca_certificate_and_its_key() {
     let openssl = Openssl::new();
     let (authority, leaf) = (openssl.authority(P256), openssl.leaf());
     let refused = |certificate: &Identity, key: &Identity| {
-        let rules = rules(false);
+        let rules = rules();
         let created = X509Certificates.issuer(&certificate.certificate, &key.private_key, rules);
         created.err().unwrap().to_string()
     };
@@ -243,7 +183,7 @@ fn a_ca_with_a_malformed_certificate_is_refused() {
     let position = der.windows(name.len()).position(|bytes| bytes == name);
     // Not UTF-8.
     der[position.unwrap()] = 0xff;
-    let created = X509Certificates.issuer(&pem(&der), &authority.private_key, rules(false));
+    let created = X509Certificates.issuer(&pem(&der), &authority.private_key, rules());
     let refused = created.err().unwrap().to_string();
     assert!(
         refused.starts_with("certificate has a malformed"),
@@ -255,7 +195,7 @@ fn a_ca_with_a_malformed_certificate_is_refused() {
 fn validity_may_start_one_second_before_the_call() {
     let openssl = Openssl::new();
     let authority = openssl.authority(P256);
-    let issuer = signer(&authority, false);
+    let issuer = signer(&authority);
     let good = leaf(&openssl, issuer.as_ref());
     let second = TimeDelta::seconds(1);
     let earlier = Body {
@@ -271,9 +211,9 @@ fn trailing_bytes_and_other_messages_are_refused() {
     let openssl = Openssl::new();
     for (kind, _) in KEY_KINDS {
         let authority = openssl.authority(kind);
-        let good = leaf(&openssl, signer(&authority, false).as_ref()).to_der();
+        let good = leaf(&openssl, signer(&authority).as_ref()).to_der();
         let trailing = [&good[..], &[0x05, 0x00]].concat();
-        let whole = signer(&authority, false).sign_certificate(&good).unwrap();
+        let whole = signer(&authority).sign_certificate(&good).unwrap();
         for (body, words) in [
             (&*trailing, "a malformed encoding"),
             (&*whole, "a malformed serial number"),
@@ -285,31 +225,10 @@ fn trailing_bytes_and_other_messages_are_refused() {
     }
 }
 
-#[test]
-fn bodies_are_signed_up_to_the_size_limit() {
-    let openssl = Openssl::new();
-    let authority = openssl.authority(P256);
-    let good = leaf(&openssl, signer(&authority, false).as_ref());
-    let padded = |bytes: usize| {
-        let extension = Extension {
-            oid: vec![0x2a, 0x03],
-            is_critical: false,
-            value: element(0x04, &vec![0; bytes]),
-        };
-        good.clone().with(extension).to_der()
-    };
-    let frame = padded(60_000).len() - 60_000;
-    let largest = padded(TBS_CERTIFICATE_BYTES_MAX - frame);
-    assert_eq!(largest.len(), TBS_CERTIFICATE_BYTES_MAX);
-    assert!(signer(&authority, false).sign_certificate(&largest).is_ok());
-    let larger = padded(TBS_CERTIFICATE_BYTES_MAX - frame + 1);
-    assert_refused(&authority, &larger, "64 KiB");
-}
-
 /// Asserts that a new issuer refuses a body with these words.
 #[track_caller]
 pub(crate) fn assert_refused(authority: &Identity, body: &[u8], words: &str) {
-    let refused = signer(authority, false).sign_certificate(body);
+    let refused = signer(authority).sign_certificate(body);
     let refused = refused.unwrap_err();
     assert!(refused.0.contains(words), "{refused}, not: {words}");
 }
@@ -318,17 +237,17 @@ const KEY_CERT_SIGN: &[u8] = &[0x03, 0x02, 0x02, 0x04];
 const CRL_SIGN: &[u8] = &[0x03, 0x02, 0x01, 0x02];
 const OCSP_SIGNING: &[u8] = b"\x30\x0a\x06\x08\x2b\x06\x01\x05\x05\x07\x03\x09";
 
-pub(crate) fn signer(authority: &Identity, may_be_authority: bool) -> Arc<dyn CertificateIssuer> {
-    let rules = rules(may_be_authority);
+pub(crate) fn signer(authority: &Identity) -> Arc<dyn CertificateIssuer> {
+    let rules = rules();
     X509Certificates
         .issuer(&authority.certificate, &authority.private_key, rules)
         .unwrap()
 }
 
-fn rules(may_be_authority: bool) -> IssuanceRules {
+fn rules() -> IssuanceRules {
     IssuanceRules {
         common_name: None,
-        may_be_authority,
+        may_be_authority: false,
         signing_usages: SigningUsages::default(),
         duration_days_max: DAYS,
         now: now(),
@@ -386,24 +305,4 @@ fn openssl_verifies(openssl: &Openssl, authority: &Identity, der: &[u8]) {
     ]
     .concat();
     assert_eq!(openssl.run(&arguments), "signed.pem: OK\n");
-}
-
-fn webpki_verifies(authority: &[u8], der: &[u8]) {
-    let authority = CertificateDer::from(authority);
-    let anchors = [webpki::anchor_from_trusted_cert(&authority).unwrap()];
-    let der = CertificateDer::from(der);
-    let seconds = u64::try_from(now().timestamp()).unwrap() + 60;
-    webpki::EndEntityCert::try_from(&der)
-        .unwrap()
-        .verify_for_usage(
-            webpki::ALL_VERIFICATION_ALGS,
-            &anchors,
-            &[],
-            UnixTime::since_unix_epoch(Duration::from_secs(seconds)),
-            webpki::KeyUsage::server_auth(),
-            None,
-            None,
-        )
-        .map(drop)
-        .unwrap();
 }
