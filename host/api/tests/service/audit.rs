@@ -205,6 +205,9 @@ async fn a_request_waits_for_room_in_the_queue_or_is_refused() {
     sink.hold();
     let mut first = Box::pin(read(&service));
     begin(first.as_mut()).await;
+    while sink.begun() < 3 {
+        tokio::task::yield_now().await;
+    }
     assert_eq!(set(&service).await, StatusCode::SERVICE_UNAVAILABLE);
     assert!(
         trail.is_written(),

@@ -156,36 +156,3 @@ fn one_actor_neither_fills_the_queue_nor_delays_the_others() {
         assert_eq!(next(), lines);
     }
 }
-
-#[test]
-fn unwritten_lines_count_towards_the_queue_limit() {
-    let (begun, appends) = mpsc::channel();
-    let (outcome, outcomes) = mpsc::channel();
-    let shared = Shared::new(Box::new(ScriptedSink { begun, outcomes }), None);
-    let put = |bytes: usize| {
-        let mut queue = shared.queue.lock();
-        let bytes = queue.lines.len() + bytes;
-        queue.lines.resize(bytes, b'x');
-    };
-    let has_room = |bytes| shared.queue.lock().has_room("a", bytes, 10);
-    std::thread::scope(|scope| {
-        put(6);
-        let writing = scope.spawn(|| shared.write(shared.queue.lock(), false));
-        assert_eq!(appends.recv().unwrap().len(), 6);
-        put(2);
-        assert!(has_room(2) && !has_room(3));
-        let failed = AppendError {
-            bytes_written: 1,
-            cause: io::ErrorKind::StorageFull.into(),
-        };
-        outcome.send(Err(failed)).unwrap();
-        writing.join().unwrap();
-        assert!(shared.is_failing());
-        assert!(has_room(3) && !has_room(4));
-        outcome.send(Ok(())).unwrap();
-        shared.write(shared.queue.lock(), false);
-        assert!(!shared.is_failing());
-        assert_eq!(appends.recv().unwrap().len(), 7);
-        assert!(has_room(11), "any number of bytes fits into an empty queue");
-    });
-}
