@@ -12,7 +12,7 @@ use std::{
 
 use keywright_core::ports::KeyManagement;
 use keywright_kms::{KeyManagementPlugin, MESSAGE_BYTES_MAX, PluginSettings};
-use kms_server::{KeyFile, KeyKeeper, KeyManagementService, messages::VersionResponse};
+use kms_server::{KeyKeeper, KeyManagementService, messages::VersionResponse};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tempfile::TempDir;
 use tokio::{net::UnixListener, task::JoinHandle};
@@ -21,22 +21,6 @@ use tonic::{
     Code, Status,
     transport::{Identity, Server, ServerTlsConfig},
 };
-
-#[tokio::test]
-async fn wrapped_key_unwraps_only_with_the_same_plugin() {
-    let (one, other) = (PluginFolder::new(), PluginFolder::new());
-    one.serve(KeyFile::open(&one.path("key")).unwrap(), None);
-    other.serve(KeyFile::open(&other.path("key")).unwrap(), None);
-    let one = KeyManagementPlugin::connect(one.settings()).await.unwrap();
-    let other = KeyManagementPlugin::connect(other.settings())
-        .await
-        .unwrap();
-    let wrapped = one.wrap_key(&[7; 32]).await.unwrap();
-    assert!(!wrapped.windows(8).any(|part| part == [7; 8]));
-    let unwrapped = one.unwrap_key(&wrapped).await.unwrap().unwrap();
-    assert_eq!(*unwrapped, [7; 32]);
-    assert!(other.unwrap_key(&wrapped).await.unwrap().is_none());
-}
 
 #[tokio::test]
 async fn other_protocol_versions_are_rejected() {
@@ -53,14 +37,6 @@ async fn other_protocol_versions_are_rejected() {
         let refused = refused(folder.settings()).await;
         assert!(refused.contains(expected), "{refused}");
     }
-}
-
-#[tokio::test]
-async fn error_names_the_socket_of_a_missing_plugin() {
-    let folder = PluginFolder::new();
-    let refused = refused(folder.settings()).await;
-    assert!(refused.contains("there is no socket at"), "{refused}");
-    assert!(refused.contains("kms.sock"), "{refused}");
 }
 
 #[tokio::test]
@@ -162,7 +138,7 @@ async fn messages_are_accepted_up_to_the_size_limit() {
 }
 
 #[tokio::test]
-async fn trusted_authorities_require_a_certificate_for_the_host() {
+async fn trusted_authorities_require_tls_for_the_host() {
     let (authority, stranger) = (Authority::new(), Authority::new());
     let folder = PluginFolder::new();
     folder.serve(Fake::default(), Some(authority.issue("kms.internal")));
@@ -179,12 +155,18 @@ async fn trusted_authorities_require_a_certificate_for_the_host() {
             b"key"
         );
     }
-    for (host, trusted) in [
-        ("kms.elsewhere", Some(authority.pem())),
-        ("kms.internal", Some(stranger.pem())),
-        ("kms.internal", None),
+    let plain = PluginFolder::new();
+    plain.serve(Fake::default(), None);
+    for settings in [
+        settings("kms.elsewhere", Some(authority.pem())),
+        settings("kms.internal", Some(stranger.pem())),
+        settings("kms.internal", None),
+        PluginSettings {
+            socket: plain.path("kms.sock"),
+            ..settings("localhost", Some(authority.pem()))
+        },
     ] {
-        let refused = refused(settings(host, trusted)).await;
+        let refused = refused(settings).await;
         assert!(
             refused.contains("could not report its version"),
             "{refused}"
@@ -197,21 +179,6 @@ async fn trusted_authorities_require_a_certificate_for_the_host() {
     let refused = refused(settings("not a host", Some(authority.pem()))).await;
     assert!(
         refused.contains("host: \"not a host\" is not a host name"),
-        "{refused}"
-    );
-}
-
-#[tokio::test]
-async fn trusted_authorities_require_tls() {
-    let folder = PluginFolder::new();
-    folder.serve(Fake::default(), None);
-    let settings = PluginSettings {
-        trusted_authorities_pem: Some(Authority::new().pem().into_bytes()),
-        ..folder.settings()
-    };
-    let refused = refused(settings).await;
-    assert!(
-        refused.contains("could not report its version"),
         "{refused}"
     );
 }
