@@ -116,9 +116,14 @@ mod tests {
 
     #[test]
     fn length_of_a_set_key_is_rounded_up() {
-        for (bytes, key_length, is_complete) in
-            [(256, 2048, true), (375, 3072, false), (1024, 4096, false)]
-        {
+        for (bytes, key_length, is_complete) in [
+            (128, 2048, false),
+            (256, 2048, true),
+            (257, 3072, false),
+            (384, 3072, true),
+            (512, 4096, true),
+            (1024, 4096, false),
+        ] {
             let modulus = BoxedUint::from_be_slice_vartime(&vec![0xff; bytes]);
             let key = RsaPublicKey::new(modulus, BoxedUint::from(65_537_u64)).unwrap();
             let public_key = key.to_public_key_pem(LineEnding::LF).unwrap();

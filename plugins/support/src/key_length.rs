@@ -68,23 +68,3 @@ const LENGTHS: [KeyLength; 3] = [
 
 const NAME: &str = "key_length";
 const RULE: &str = "must be 2048, 3072 or 4096";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn covering_returns_the_same_or_the_next_greater_length() {
-        for (bits, covering) in [
-            (0, Some(KeyLength::Bits2048)),
-            (1024, Some(KeyLength::Bits2048)),
-            (2048, Some(KeyLength::Bits2048)),
-            (2049, Some(KeyLength::Bits3072)),
-            (4095, Some(KeyLength::Bits4096)),
-            (4096, Some(KeyLength::Bits4096)),
-            (4097, None),
-        ] {
-            assert_eq!(KeyLength::covering(bits), covering, "{bits}");
-        }
-    }
-}
