@@ -319,7 +319,7 @@ mod tests {
             let text = format!("{repository}@{DIGEST}");
             let reference: PinnedReference = text.parse().unwrap();
             assert_eq!(reference.to_string(), text);
-            assert_eq!(reference.digest().to_string(), DIGEST);
+            assert_eq!(*reference.digest(), Digest::of(b""));
         }
     }
 
@@ -327,6 +327,8 @@ mod tests {
     fn malformed_references_are_rejected_with_the_cause() {
         use ReferenceError as Malformed;
         let longest = "a".repeat(REPOSITORY_BYTES_MAX);
+        let (digits, shorter) = (&DIGEST[7..], &DIGEST[..DIGEST.len() - 1]);
+        let upper = digits.to_uppercase();
         let tag = "t".repeat(TAG_BYTES_MAX);
         let host = format!("{}.example", "h".repeat(HOST_BYTES_MAX - 8));
         for (text, expected) in [
@@ -344,7 +346,15 @@ mod tests {
             (format!("oci://my-host/v2@{DIGEST}"), None),
             ("oci://h/a:1.0".to_owned(), Some(Malformed::DigestMissing)),
             ("oci://h/a".to_owned(), Some(Malformed::DigestMissing)),
-            ("oci://h/a@sha256:12".to_owned(), Some(Malformed::Digest)),
+            (format!("oci://h/a@{digits}"), Some(Malformed::Digest)),
+            (
+                format!("oci://h/a@sha512:{digits}"),
+                Some(Malformed::Digest),
+            ),
+            (format!("oci://h/a@sha256:{upper}"), Some(Malformed::Digest)),
+            (format!("oci://h/a@{DIGEST}0"), Some(Malformed::Digest)),
+            (format!("oci://h/a@{shorter}"), Some(Malformed::Digest)),
+            (format!("oci://h/a@{shorter}g"), Some(Malformed::Digest)),
             (format!("oci://h@{DIGEST}"), Some(Malformed::Repository)),
             (format!("oci://h/@{DIGEST}"), Some(Malformed::Repository)),
             (format!("oci://h/A@{DIGEST}"), Some(Malformed::Repository)),
@@ -397,32 +407,6 @@ mod tests {
         ] {
             let host: RegistryHost = host.parse().unwrap();
             assert_eq!(host.is_loopback(), expected, "{host}");
-        }
-    }
-
-    #[test]
-    fn digest_parsing_and_display_round_trip() {
-        let empty = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-        assert_eq!(Digest::of(b"").to_string(), empty);
-        assert_eq!(empty.parse(), Ok(Digest::of(b"")));
-    }
-
-    #[test]
-    fn anything_but_lower_case_sha256_is_rejected() {
-        let digits = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-        for text in [
-            digits.to_owned(),
-            format!("sha512:{digits}"),
-            format!("sha256:{}", digits.to_uppercase()),
-            format!("sha256:{digits}0"),
-            format!("sha256:{}", &digits[1..]),
-            format!("sha256:{}g", &digits[1..]),
-        ] {
-            assert_eq!(
-                text.parse::<Digest>(),
-                Err(ReferenceError::Digest),
-                "{text}"
-            );
         }
     }
 }
