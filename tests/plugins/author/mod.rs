@@ -96,6 +96,18 @@ fn usage_errors_name_the_argument() {
             r#"run --limits '{"deadline_ms": 1}'"#,
             "deadline_ms must be from 10",
         ),
+        (
+            r#"run --limits '{"memory_bytes_max": 4294967297}'"#,
+            "memory_bytes_max must be from 65536 to 4294967296",
+        ),
+        (
+            r#"run --limits '{"input_bytes_max": 1023}'"#,
+            "input_bytes_max must be from 1024",
+        ),
+        (
+            r#"run --limits '{"output_bytes_max": 16777217}'"#,
+            "output_bytes_max must be from 1024 to 16777216",
+        ),
         ("bench --calls 0", "--calls"),
     ] {
         workshop.fails(&format!("{arguments} wireguard.wasm"), 2, reported);
