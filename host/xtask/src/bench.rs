@@ -80,24 +80,3 @@ const COMPARE: &str = "compare";
 
 /// The measurement of plugins in all languages.
 const PLUGINS: &str = "plugins";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn plugins_in_all_languages_are_built_where_they_are_measured() {
-        for (arguments, expected) in [
-            (&[][..], true),
-            (&["plugins"], true),
-            (&["1000"], true),
-            (&["get", "plugins"], true),
-            (&["get"], false),
-            (&["scale", "1000"], false),
-            (&["plugins", "a.wasm"], false),
-        ] {
-            let arguments: Vec<String> = arguments.iter().map(|&word| word.to_owned()).collect();
-            assert_eq!(measures_plugins(&arguments), expected, "{arguments:?}");
-        }
-    }
-}

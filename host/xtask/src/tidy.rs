@@ -265,22 +265,13 @@ mod tests {
     }
 
     fn is_function(line: &str) -> bool {
-        [
-            "fn ",
-            "pub fn ",
-            "async fn ",
-            "pub async fn ",
-            "pub(crate) fn ",
-            "pub(super) fn ",
-        ]
-        .iter()
-        .chain(&[
-            "pub(crate) async fn ",
-            "pub(super) async fn ",
-            "const fn ",
-            "pub const fn ",
-        ])
-        .any(|start| line.starts_with(start))
+        let modifiers = ["pub", "pub(crate)", "pub(super)", "async", "const"];
+        let before = line.split_once("fn ").map(|(before, _)| before);
+        before.is_some_and(|before| {
+            before
+                .split(' ')
+                .all(|word| word.is_empty() || modifiers.contains(&word))
+        })
     }
 
     /// Returns the names of a crate's normal dependencies.
