@@ -12,7 +12,6 @@ use keywright_harness::{
     mint::{Mint, present, seconds_since_epoch},
     until, workspace,
 };
-use prometheus_parse::Value;
 use reqwest::Method;
 use serde_json::json;
 use uuid::Uuid;
@@ -256,45 +255,6 @@ async fn metric_names_have_the_prefix_and_end_in_their_unit() {
             assert!(name.ends_with("_seconds"), "{name}");
         }
     }
-}
-
-#[tokio::test]
-async fn an_independent_parser_reads_the_same_metrics() {
-    let scrape = full_scrape().await;
-    let lines = scrape.text().lines().map(|line| Ok(line.to_owned()));
-    let read = prometheus_parse::Scrape::parse(lines).unwrap();
-    let mut families = BTreeSet::new();
-    for sample in &read.samples {
-        families.insert(sample.metric.clone());
-        let labels: Vec<(&str, &str)> = sample
-            .labels
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()))
-            .collect();
-        let sum = |suffix: &str| scrape.sum(&format!("{}{suffix}", sample.metric), &labels);
-        match &sample.value {
-            Value::Counter(number) | Value::Gauge(number) => {
-                let is_gauge = matches!(sample.value, Value::Gauge(_));
-                let kind = if is_gauge { "gauge" } else { "counter" };
-                assert_eq!(scrape.families()[&sample.metric], kind);
-                assert_eq!(sum(""), Some(*number), "{sample:?}");
-            }
-            Value::Histogram(buckets) => {
-                let all = buckets.last().unwrap().count;
-                assert_eq!(sum("_count"), Some(all), "{sample:?}");
-            }
-            Value::Untyped(_) => {
-                let histogram = ["_sum", "_count"]
-                    .iter()
-                    .find_map(|suffix| sample.metric.strip_suffix(suffix))
-                    .unwrap();
-                assert_eq!(scrape.families()[histogram], "histogram");
-                families.remove(&sample.metric);
-            }
-            Value::Summary(_) => panic!("{sample:?}"),
-        }
-    }
-    assert_eq!(families, scrape.families().keys().cloned().collect());
 }
 
 // Requests by route, method and status.
