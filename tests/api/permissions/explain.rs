@@ -60,15 +60,20 @@ async fn the_explanation_matches_enforcement() {
         server.set_value(name, "x").await;
     }
     let caller = server.as_client("someone").await;
-    for (path, operations) in [
-        ("/a", &["read"][..]),
-        ("/a/*", &["read"]),
-        ("/a/b", &["write", "delete"]),
-        ("/A/*", &["read"]),
-        ("/*", &["write"]),
-        ("/*", &["read", "read_acl"]),
+    for granted in [
+        &[("/a", &["read"][..])][..],
+        &[("/a/*", &["read"])],
+        &[("/a/b", &["write", "delete"])],
+        &[("/A/*", &["read"])],
+        &[("/*", &["write"])],
+        &[("/*", &["read", "read_acl"])],
+        &[("/a/*", &["read"]), ("/A/*", &["read"])],
+        &[("/a/*", &["delete"]), ("/A/b", &["delete"])],
     ] {
-        let granted = server.grant(path, caller.actor(), operations).await;
+        let mut ids = Vec::new();
+        for (path, operations) in granted {
+            ids.push(server.grant(path, caller.actor(), operations).await);
+        }
         for name in ["/a", "/a/b", "/A/b", "/a/b/c", "/gone"] {
             for (operation, requested) in [
                 ("read", format!("/api/v1/data?name={name}")),
@@ -78,7 +83,7 @@ async fn the_explanation_matches_enforcement() {
                 let is_allowed = explained["allowed"].as_bool().unwrap();
                 let status = caller.get(&requested).await.status;
                 let is_done = is_allowed && name != "/gone";
-                assert_eq!(status == 200, is_done, "{path} {operation} {name}");
+                assert_eq!(status == 200, is_done, "{granted:?} {operation} {name}");
             }
             let explained = explain(&server, name, caller.actor(), "write").await;
             let is_allowed = explained["allowed"].as_bool().unwrap();
@@ -91,10 +96,22 @@ async fn the_explanation_matches_enforcement() {
                 (true, false) => 400,
                 (true, true) => 200,
             };
-            assert_eq!(status, expected, "{path} write {name}");
+            assert_eq!(status, expected, "{granted:?} write {name}");
+            let explained = explain(&server, name, caller.actor(), "delete").await;
+            let is_deleted = explained["allowed"] == true && name != "/gone";
+            let status = caller
+                .delete(&format!("/api/v1/data?name={name}"))
+                .await
+                .status;
+            assert_eq!(status == 204, is_deleted, "{granted:?} delete {name}");
+            if is_deleted {
+                server.set_value(&name.to_lowercase(), "x").await;
+            }
         }
         let _ = server.delete("/api/v1/data?name=/gone").await;
-        server.revoke(&granted).await;
+        for id in ids {
+            server.revoke(&id).await;
+        }
     }
 }
 
