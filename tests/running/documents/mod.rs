@@ -25,79 +25,32 @@ use markdown::Document;
 
 pub(crate) use markdown::has_line_as_shown;
 
-#[test]
-fn the_readme_is_correct() {
-    replay("README.md");
+/// Declares a test for each document.
+macro_rules! replayed {
+    ($($test:ident: $document:literal,)*) => {
+        $(#[test]
+        fn $test() {
+            replay($document);
+        })*
+    };
 }
 
-#[test]
-fn the_page_on_access_is_correct() {
-    replay("host/docs/operating/access.md");
-}
-
-#[test]
-fn the_page_on_the_audit_trail_is_correct() {
-    replay("host/docs/operating/audit.md");
-}
-
-#[test]
-fn the_page_on_backups_is_correct() {
-    replay("host/docs/operating/backup.md");
-}
-
-#[test]
-fn the_page_on_certificates_is_correct() {
-    replay("host/docs/operating/certificates.md");
-}
-
-#[test]
-fn the_page_on_the_command_line_is_correct() {
-    replay("host/docs/operating/command-line.md");
-}
-
-#[test]
-fn the_page_on_configuration_is_correct() {
-    replay("host/docs/operating/configure.md");
-}
-
-#[test]
-fn the_page_on_derived_credentials_is_correct() {
-    replay("host/docs/operating/derived.md");
-}
-
-#[test]
-fn the_page_on_encryption_keys_is_correct() {
-    replay("host/docs/operating/encryption-keys.md");
-}
-
-#[test]
-fn the_page_on_installation_is_correct() {
-    replay("host/docs/operating/install.md");
-}
-
-#[test]
-fn the_page_on_monitoring_is_correct() {
-    replay("host/docs/operating/monitoring.md");
-}
-
-#[test]
-fn the_page_on_plugins_is_correct() {
-    replay("host/docs/operating/plugins.md");
-}
-
-#[test]
-fn the_migration_guide_is_correct() {
-    replay("host/docs/migrating.md");
-}
-
-#[test]
-fn the_guide_for_plugin_authors_is_correct() {
-    replay("plugins/README.md");
-}
-
-#[test]
-fn the_page_on_upgrades_of_plugins_is_correct() {
-    replay("plugins/UPGRADES.md");
+replayed! {
+    the_readme_is_correct: "README.md",
+    the_page_on_access_is_correct: "host/docs/operating/access.md",
+    the_page_on_the_audit_trail_is_correct: "host/docs/operating/audit.md",
+    the_page_on_backups_is_correct: "host/docs/operating/backup.md",
+    the_page_on_certificates_is_correct: "host/docs/operating/certificates.md",
+    the_page_on_the_command_line_is_correct: "host/docs/operating/command-line.md",
+    the_page_on_configuration_is_correct: "host/docs/operating/configure.md",
+    the_page_on_derived_credentials_is_correct: "host/docs/operating/derived.md",
+    the_page_on_encryption_keys_is_correct: "host/docs/operating/encryption-keys.md",
+    the_page_on_installation_is_correct: "host/docs/operating/install.md",
+    the_page_on_monitoring_is_correct: "host/docs/operating/monitoring.md",
+    the_page_on_plugins_is_correct: "host/docs/operating/plugins.md",
+    the_migration_guide_is_correct: "host/docs/migrating.md",
+    the_guide_for_plugin_authors_is_correct: "plugins/README.md",
+    the_page_on_upgrades_of_plugins_is_correct: "plugins/UPGRADES.md",
 }
 
 /// Blocks without a language, or with an unknown one, would not be tested.
