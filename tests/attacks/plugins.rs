@@ -260,33 +260,6 @@ async fn trapping_documents_open_only_the_circuit_of_the_sender() {
 }
 
 #[tokio::test]
-async fn trapping_parameters_open_only_the_circuit_of_the_sender() {
-    let server = server().await;
-    let attacker = server.as_client("attacker").await;
-    let other = server.as_client("other").await;
-    for caller in [&attacker, &other] {
-        let path = format!("/{}/*", caller.actor().trim_start_matches("uaa-client:"));
-        server
-            .grant(&path, caller.actor(), &["write", "read"])
-            .await;
-    }
-    let generate = async |caller: &Caller, name: &str, behaviour: &str, status: u16| {
-        let parameters = json!({"behave": behaviour});
-        let body =
-            json!({"name": name, "type": "hostile", "parameters": parameters, "mode": "overwrite"});
-        caller.post("/api/v1/data", body).await.expect(status);
-    };
-    for behaviour in ["trap", "panic", "recurse", "allocate", "loop"] {
-        generate(&attacker, "/attacker/a", behaviour, 500).await;
-    }
-    let body = json!({"name": "/other/a", "type": "hostile", "mode": "overwrite"});
-    for _ in 0..20 {
-        generate(&attacker, "/attacker/a", "trap", 503).await;
-        other.post("/api/v1/data", body.clone()).await.expect(200);
-    }
-}
-
-#[tokio::test]
 async fn too_deep_or_overlapping_references_fail_their_request() {
     let server = server().await;
     let caller = server.as_client("caller").await;

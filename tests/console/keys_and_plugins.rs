@@ -106,6 +106,8 @@ async fn an_open_circuit_is_only_shown_to_callers_it_refuses() {
     page.assert_contains(&format!("hostile</a>: {open}"));
     let page = guest.page(PAGE).await;
     assert!(row(&page, "hostile").contains(">closed</td>"), "{page:?}");
+    server.grant("/guest", GUEST_ACTOR, &["write"]).await;
+    assert_eq!(fail(&mut guest, "/guest").await, 500);
 }
 
 #[tokio::test]
