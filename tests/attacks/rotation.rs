@@ -23,10 +23,8 @@ async fn server_with_svids() -> Server {
 
 /// Returns a field of the active version's value.
 async fn field(server: &Server, name: &str, field: &str) -> String {
-    let read = server
-        .get_json(&format!("/api/v1/data?current=true&name={name}"))
-        .await;
-    read["data"][0]["value"][field].as_str().unwrap().to_owned()
+    let versions = server.current_versions(name).await;
+    versions[0]["value"][field].as_str().unwrap().to_owned()
 }
 
 /// The SVIDs and their intermediate CAs, as users read them at one time.
@@ -75,11 +73,6 @@ impl Presented {
     }
 }
 
-#[track_caller]
-fn json_of(shell: &Shell, arguments: &[&str]) -> Value {
-    serde_json::from_str(&shell.run(arguments).expect(0).output).unwrap()
-}
-
 #[tokio::test]
 async fn svids_verify_after_each_step_of_a_ca_rotation() {
     let server = server_with_svids().await;
@@ -103,7 +96,7 @@ async fn svids_verify_after_each_step_of_a_ca_rotation() {
             "--bundle",
             "trusted.pem",
         ];
-        let report = json_of(&shell, &rotate);
+        let report = shell.run(&rotate).expect(0).json();
         assert_eq!(report["steps_taken"], json!([step]));
         assert_eq!(report["outstanding"], outstanding, "{step}");
         assert_eq!(report["regenerated_credentials"], regenerated, "{step}");
@@ -240,7 +233,9 @@ async fn an_unreadable_svid_is_named_and_blocks_the_rotation() {
 
     let own = Shell::of(&server);
     for _ in 0..2 {
-        json_of(&own, &["certificates", "rotate", "/ca/root", "--next"]);
+        own.run("certificates rotate /ca/root --next")
+            .expect(0)
+            .json();
     }
     let shell = Shell::at(&server).variable("KEYWRIGHT_CLIENT_TOKEN", caller.token());
     let stuck = shell.run("certificates rotate /ca/root --status");

@@ -372,9 +372,7 @@ fn extensions() -> Vec<Attack> {
             panic!("{line}");
         };
         let arc = arc.parse().unwrap();
-        let octets = (0..digits.len()).step_by(2);
-        let value = octets.map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap());
-        let (is_critical, value) = (criticality == "critical", value.collect::<Vec<_>>());
+        let (is_critical, value) = (criticality == "critical", hex::decode(digits).unwrap());
         attack(name, move |body| {
             set_extension(body, &[arc], is_critical, &value);
         })

@@ -180,7 +180,8 @@ async fn outcome(server: &Server, body: &Node, change: &dyn Fn(&mut Node)) -> (S
         let value = response.expect(200).json()["value"].take();
         let note = value["note"].as_str().unwrap();
         if !note.contains("the validity must not begin") {
-            return (note.to_owned(), bytes(value["secret"].as_str().unwrap()));
+            let secret = value["secret"].as_str().unwrap();
+            return (note.to_owned(), hex::decode(secret).unwrap());
         }
     }
     panic!("no call started and ended in the same second");
@@ -188,13 +189,6 @@ async fn outcome(server: &Server, body: &Node, change: &dyn Fn(&mut Node)) -> (S
 
 fn utc_time(time: DateTime<Utc>) -> Vec<u8> {
     time.format("%y%m%d%H%M%SZ").to_string().into_bytes()
-}
-
-fn bytes(digits: &str) -> Vec<u8> {
-    let pairs = (0..digits.len()).step_by(2).map(|at| &digits[at..at + 2]);
-    pairs
-        .map(|pair| u8::from_str_radix(pair, 16).unwrap())
-        .collect()
 }
 
 /// Asserts that the server still generates credentials, and that nothing has panicked.

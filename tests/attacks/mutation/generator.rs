@@ -5,29 +5,23 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Random numbers (`SplitMix64`), not cryptographically secure.
-pub(super) struct Random(u64);
+use rand::{RngExt, SeedableRng, rngs::ChaCha12Rng};
+
+/// Random numbers.
+pub(super) struct Random(ChaCha12Rng);
 
 impl Random {
     pub(super) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        Self(ChaCha12Rng::seed_from_u64(seed))
     }
 
     /// Returns a number below `bound`, or 0 if `bound` is 0.
     pub(super) fn below(&mut self, bound: usize) -> usize {
-        let bound = u64::try_from(bound.max(1)).unwrap();
-        usize::try_from(self.next() % bound).unwrap()
+        self.0.random_range(0..bound.max(1))
     }
 
     pub(super) fn byte(&mut self) -> u8 {
-        self.next().to_le_bytes()[0]
+        self.0.random()
     }
 
     pub(super) fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
@@ -115,10 +109,7 @@ impl Rounds {
         };
         let number = self.number;
         self.number += 1;
-        let seed = self.seed
-            ^ u64::try_from(number)
-                .unwrap()
-                .wrapping_mul(0xd134_2543_de82_ef95);
+        let seed = self.seed.wrapping_add(u64::try_from(number).unwrap());
         if !is_next {
             println!("{number} rounds from the seed {}", self.seed);
         }
