@@ -83,23 +83,3 @@ fn first<T: std::str::FromStr<Err = std::num::ParseIntError>>(text: &str) -> Out
 }
 
 const IDLE_INTERVAL: Duration = Duration::from_millis(500);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn memory_and_processor_time_of_a_process_are_read() {
-        let own = std::process::id();
-        assert!(size_mib(own, "VmRSS").unwrap() > 0.1);
-        assert!(size_mib(own, "Nothing").is_err());
-        let before = ThreadUsages::of(own).unwrap();
-        loop {
-            std::thread::sleep(Duration::from_micros(1));
-            let used = ThreadUsages::of(own).unwrap().since(&before);
-            if used.switches > 0 && !used.processor.is_zero() {
-                break;
-            }
-        }
-    }
-}

@@ -130,13 +130,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_as_wide_as_their_widest_cell() {
-        let mut table = Table::new("title", &["what", "n"]);
-        table.row(["a".to_owned(), "1000".to_owned()]);
-        assert_eq!(table.to_string(), "title\n  what     n\n  a     1000\n");
-    }
-
-    #[test]
     fn a_figure_at_its_bound_meets_all_goals_except_below() {
         assert_eq!(Threshold::AtLeast(0.5).verdict(0.5), ">= 0.5: met");
         assert_eq!(Threshold::AtMost(3.0).verdict(3.0), "<= 3: met");
