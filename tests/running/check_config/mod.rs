@@ -438,20 +438,9 @@ fn a_full_device_as_output_and_errors_does_not_panic() {
 
 #[test]
 fn a_server_names_the_invalid_setting_without_its_value() {
-    for (lines, expected) in [
-        (
-            "requests_max = \"hunter2\"",
-            "server.requests_max: must be a whole number, not a string",
-        ),
-        ("requests_max = 0", "must be from 1 to 1000000, not 0"),
-        ("hunter = \"hunter2\"", "server.hunter: unknown setting"),
-    ] {
-        let refusal = Server::refusal(&Options::default().server_settings(lines));
-        refusal.assert_contains(expected);
-        refusal.assert_lacks("hunter2");
-    }
-    let refusal = Server::refusal(&Options::default().audit("[audit]\nsink = \"hunter2\""));
-    refusal.assert_contains("audit.sink: must be one of file, off, stdout");
+    let options = Options::default().server_settings("requests_max = \"hunter2\"");
+    let refusal = Server::refusal(&options);
+    refusal.assert_contains("server.requests_max: must be a whole number, not a string");
     refusal.assert_lacks("hunter2");
     let by_variable = Options::default().environment("KEYWRIGHT_AUDIT__SYNC", "hunter2");
     let refusal = Server::refusal(&by_variable);
@@ -470,14 +459,10 @@ fn an_environment_variable_without_a_setting_is_named() {
         "KEYWRIGHT_SERVER__LISTEN__",
         "Keywright_Server__Tls__Port",
     ] {
-        let options = Options::default().environment(variable, "hunter2");
-        let refusal = Server::refusal(&options);
-        let named = format!("unknown environment variable {variable}; ");
-        refusal.assert_contains(&named);
-        refusal.assert_lacks("hunter2");
-
         let checked = layout.check(&["--no-plugins"], &[(variable, "hunter2")]);
-        assert!(checked.expect(1).output.contains(&named), "{variable}");
+        let output = checked.expect(1).output;
+        output.assert_contains(&format!("unknown environment variable {variable}; "));
+        output.assert_lacks("hunter2");
     }
 }
 
