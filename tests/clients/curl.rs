@@ -38,6 +38,10 @@ async fn responses_sent_before_the_body_was_read_reach_curl() {
             upload.expect_every_response(status, content);
         }
     }
+    let url = format!("{}{DATA}", server.base_url());
+    let body = bodies.of(REQUEST_BYTES_MAX + 1);
+    let upload = put(&url, server.token(), &body);
+    upload.expect_every_response(413, "at most 1048576 bytes");
 }
 
 #[tokio::test]
@@ -47,38 +51,27 @@ async fn refusals_by_a_busy_server_reach_curl() {
     }
     let limits = "requests_max = 1\nrequests_per_actor_max = 1\nbody_seconds_max = 3600";
     let server = Server::start_with(&Options::default().server_settings(limits)).await;
+    let url = format!("{}{DATA}", server.base_url());
     let _only_slot = request_in_progress(&server);
     let other = server.as_client("other").await;
     let bodies = Bodies::new();
     for size in [10, 100_000, REQUEST_BYTES_MAX - 1] {
         for (token, status) in [(server.token(), 429), (other.token(), 503)] {
-            let upload = Upload {
-                method: "PUT",
-                url: &format!("{}{DATA}", server.base_url()),
-                content_type: JSON,
-                token: Some(token),
-                body: &bodies.of(size),
-            };
-            upload.expect_every_response(status, "\"error\"");
+            let body = bodies.of(size);
+            put(&url, token, &body).expect_every_response(status, "\"error\"");
         }
     }
 }
 
-#[tokio::test]
-async fn the_413_for_a_body_beyond_the_limit_reaches_curl() {
-    if !is_available("curl") {
-        return;
-    }
-    let server = Server::reused().await;
-    let bodies = Bodies::new();
-    let upload = Upload {
+/// Returns a PUT request with a body that is declared as JSON.
+fn put<'a>(url: &'a str, token: &'a str, body: &'a Path) -> Upload<'a> {
+    Upload {
         method: "PUT",
-        url: &format!("{}{DATA}", server.base_url()),
+        url,
         content_type: JSON,
-        token: Some(server.token()),
-        body: &bodies.of(REQUEST_BYTES_MAX + 1),
-    };
-    upload.expect_every_response(413, "at most 1048576 bytes");
+        token: Some(token),
+        body,
+    }
 }
 
 /// A request by curl.
