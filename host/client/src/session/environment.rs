@@ -204,10 +204,16 @@ mod tests {
             if let Err(refused) = read {
                 let refused = refused.to_string();
                 assert!(
-                    refused.contains("token") && !refused.contains("hunter2"),
+                    refused.contains("token must contain") && !refused.contains("hunter2"),
                     "{refused}"
                 );
             }
         }
+        let variables = read(&[("KEYWRIGHT_TOKEN", "hunter2\nx")]).unwrap();
+        let refused = access_token(None, &variables).unwrap_err().to_string();
+        assert!(
+            refused.starts_with("KEYWRIGHT_TOKEN must contain") && !refused.contains("hunter2"),
+            "{refused}"
+        );
     }
 }

@@ -515,9 +515,10 @@ mod tests {
 
         for (text, words) in [
             ("servr = \"x\"", "servr"),
-            ("retries = 21", "at most 20"),
+            ("retries = 21", "settings.toml: retries must be at most 20"),
+            ("retries = \"x\"", "line 1: retries: invalid type: "),
             ("cert = \"cert.pem\"", "missing key"),
-            ("server = ", "settings.toml"),
+            ("server = ", "settings.toml: line 1: "),
         ] {
             let folder = folder(text, None);
             let refused = of(&folder, Arguments::default(), &[]).unwrap_err();
