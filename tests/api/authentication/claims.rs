@@ -129,56 +129,6 @@ async fn missing_scopes_are_reported_before_an_unknown_path() {
 }
 
 #[tokio::test]
-async fn the_actor_is_determined_by_grant_type_and_id() {
-    let server = Server::reused().await;
-    let mint = Mint::of(&server).await;
-    let user_id = json!("3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10");
-    for (grant_type, client_id, user_id, is_actor) in [
-        (json!("client_credentials"), json!("x"), Value::Null, true),
-        (
-            json!("client_credentials"),
-            json!("x"),
-            user_id.clone(),
-            true,
-        ),
-        (json!("password"), json!("x"), user_id.clone(), true),
-        (
-            json!("client_credentials"),
-            Value::Null,
-            user_id.clone(),
-            false,
-        ),
-        (json!("client_credentials"), json!(""), Value::Null, false),
-        (json!("password"), json!("x"), Value::Null, false),
-        (json!("password"), json!("x"), json!(""), false),
-        (json!("implicit"), json!("x"), user_id.clone(), false),
-        (
-            json!("authorization_code"),
-            json!("x"),
-            user_id.clone(),
-            false,
-        ),
-        (json!("PASSWORD"), json!("x"), user_id.clone(), false),
-        (json!(""), json!("x"), user_id.clone(), false),
-        (Value::Null, json!("x"), user_id.clone(), false),
-    ] {
-        let mut claims = mint.claims_with("grant_type", grant_type);
-        claims["client_id"] = client_id;
-        claims["user_id"] = user_id;
-        let response = present(&server, &mint.token(&claims)).await;
-        if is_actor {
-            assert_eq!(response.status, 200, "{claims}: {response:?}");
-        } else {
-            assert!(
-                [401, 403].contains(&response.status),
-                "{claims}: {response:?}"
-            );
-            assert!(!response.error().is_empty());
-        }
-    }
-}
-
-#[tokio::test]
 async fn the_audience_is_not_checked_by_default() {
     let server = Server::reused().await;
     let mint = Mint::of(&server).await;

@@ -73,6 +73,18 @@ async fn other_scopes_can_be_required_and_the_challenge_names_them() {
 const GRANT_TYPES: &str = r#"
      | {"grant_type": "authorization_code"} | refused
      | {"grant_type": "*"} | refused
+     | {"client_id": "x"} | accepted
+     | {"client_id": "x", "user_id": "u"} | accepted
+     | {"grant_type": "password", "user_id": "u"} | accepted
+     | {"client_id": null, "user_id": "u"} | refused
+     | {"client_id": ""} | refused
+     | {"grant_type": "password"} | refused
+     | {"grant_type": "password", "user_id": ""} | refused
+     | {"grant_type": "implicit", "user_id": "u"} | refused
+     | {"grant_type": "authorization_code", "user_id": "u"} | refused
+     | {"grant_type": "PASSWORD", "user_id": "u"} | refused
+     | {"grant_type": "", "user_id": "u"} | refused
+     | {"grant_type": null, "user_id": "u"} | refused
     of_users = ["*"] | {"grant_type": "client_credentials"} | accepted
     of_users = ["*"] | {"grant_type": "authorization_code"} | refused
     of_users = ["*"] | {"grant_type": "", "user_id": "u"} | accepted

@@ -12,7 +12,7 @@ use super::{
     issued::{Contents, Holder, Issuing},
     logged_actor, server_trusting_with,
 };
-use crate::audit::events_of;
+use crate::{audit::events_of, given};
 
 const NO_IDENTITY: Expected = Expected::Unauthenticated("no valid identity");
 const NOT_FOR_CLIENTS: Expected = Expected::Unauthenticated("not meant for client use");
@@ -132,24 +132,6 @@ async fn the_extended_key_usage_must_name_client_authentication() {
 }
 
 #[tokio::test]
-async fn a_refusal_has_an_error_and_an_authenticate_challenge() {
-    let (authority, server) = authority_and_server().await;
-    for contents in [
-        Contents::of_client(&[]),
-        Contents::of_client(&[&[UNIT, OTHER_UNIT]]),
-        Contents::of_client(&[&[UNIT]]).purposes(&[]),
-    ] {
-        let caller = Caller::new(Some(&authority.issue(&contents)), VERSIONS[1]);
-        let response = caller.get(&server, "/version", None).unwrap().expect(401);
-        let actual = response.json().as_object().unwrap().len();
-        assert_eq!(actual, 1, "{response:?}");
-        assert!(!response.error().is_empty());
-        assert_eq!(response.header("www-authenticate"), Some("Bearer"));
-        assert_eq!(logged_actor(&server, &response), "");
-    }
-}
-
-#[tokio::test]
 async fn without_a_certificate_and_without_a_token_access_is_denied() {
     let (_, server) = authority_and_server().await;
     for version in VERSIONS {
@@ -191,7 +173,7 @@ async fn a_bad_token_is_refused_despite_a_valid_certificate() {
 }
 
 #[tokio::test]
-async fn a_bad_certificate_is_refused_despite_a_valid_token() {
+async fn a_bad_certificate_is_refused_with_and_without_a_token() {
     let (authority, server) = authority_and_server().await;
     for (contents, words) in [
         (Contents::of_client(&[]), "no valid identity"),
@@ -208,9 +190,12 @@ async fn a_bad_certificate_is_refused_despite_a_valid_token() {
         let holder = authority.issue(&contents);
         for version in VERSIONS {
             let caller = Caller::new(Some(&holder), version);
-            for token in [server.token(), "x"] {
-                let response = caller.get(&server, "/version", Some(token)).unwrap();
+            for token in [Some(server.token()), Some("x"), None] {
+                let response = caller.get(&server, "/version", token).unwrap();
                 response.expect_error(401, words);
+                assert_eq!(given::fields(&response.json()), ["error"]);
+                assert_eq!(response.header("www-authenticate"), Some("Bearer"));
+                assert_eq!(logged_actor(&server, &response), "");
             }
         }
     }
