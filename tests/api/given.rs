@@ -32,7 +32,8 @@ fn rows(table: &str) -> impl Iterator<Item = &str> {
     lines.filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// Asserts the status of each request of a table (see [`requests`]), and that the error contains the words after ` => `, if any.
+/// Asserts the status of each request of a table (see [`requests`]), and that the error contains the words after ` => `, if any,
+/// and is the only field of the response.
 pub(crate) async fn assert_refused(server: &Server, table: &str) {
     for row in rows(table) {
         let (row, words) = row.split_once(" => ").unwrap_or((row, ""));
@@ -41,7 +42,9 @@ pub(crate) async fn assert_refused(server: &Server, table: &str) {
         if !body.is_empty() {
             request = request.body(body.to_owned());
         }
-        server.send(request).await.expect_error(status, words);
+        let response = server.send(request).await;
+        response.expect_error(status, words);
+        assert_eq!(fields(&response.json()), ["error"], "{row}");
     }
 }
 

@@ -13,43 +13,22 @@ use crate::given;
 const CALLERS: usize = 64;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn simultaneous_no_overwrites_share_one_version() {
+async fn equal_simultaneous_generates_share_one_version_in_any_casing() {
     let server = Arc::new(Server::start_with(&patient()).await);
-    let body = json!({"name": "/new", "type": "password", "mode": "no-overwrite"});
-    let versions = generate_all_at_once(&server, |_| body.clone()).await;
-    let first = &versions[0];
-    assert!(
-        versions.iter().all(|version| version == first),
-        "not all have the same version"
-    );
-    assert_eq!(server.versions("/new").await, std::slice::from_ref(first));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn simultaneous_casings_of_a_name_share_one_credential() {
-    let server = Arc::new(Server::start_with(&patient()).await);
-    let versions = generate_all_at_once(&server, |caller| {
-        let name = if caller % 2 == 0 {
-            "/new/Name"
-        } else {
-            "/NEW/name"
-        };
-        json!({"name": name, "type": "user", "mode": "no-overwrite"})
-    })
-    .await;
-    let ids: HashSet<String> = versions.iter().map(given::id).collect();
-    assert_eq!(ids.len(), 1);
-    assert_eq!(server.found_names("path=").await.len(), 1);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn equal_simultaneous_converges_add_one_version() {
-    let server = Arc::new(Server::start_with(&patient()).await);
-    let body = json!({"name": "/new", "type": "password", "parameters": {"length": 20}});
-    let versions = generate_all_at_once(&server, |_| body.clone()).await;
-    let ids: HashSet<String> = versions.iter().map(given::id).collect();
-    assert_eq!(ids.len(), 1);
-    assert_eq!(server.versions("/new").await.len(), 1);
+    for (mode, names) in [
+        ("no-overwrite", ["/one/Name", "/ONE/name"]),
+        ("converge", ["/two", "/Two"]),
+    ] {
+        let versions = generate_all_at_once(&server, |caller| {
+            let parameters = json!({"length": 20});
+            json!({"name": names[caller % 2], "type": "user", "mode": mode, "parameters": parameters})
+        })
+        .await;
+        let first = &versions[0];
+        assert!(versions.iter().all(|version| version == first), "{mode}");
+        assert_eq!(server.versions(names[0]).await, std::slice::from_ref(first));
+    }
+    assert_eq!(server.found_names("path=").await.len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

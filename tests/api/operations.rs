@@ -1,6 +1,6 @@
 //! Information about the server: health, identity provider, version, types, and use of encryption keys.
 
-use keywright_harness::{Options, QUICK_KEY, Server};
+use keywright_harness::{Options, Server};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -195,26 +195,6 @@ async fn a_type_names_the_digest_of_its_plugin() {
     assert!(server.log().contains(digest));
     let parameter = &wireguard["parameters"]["properties"]["preshared_key"];
     assert_eq!(parameter["type"], "boolean");
-}
-
-#[tokio::test]
-async fn exactly_types_with_parameters_can_be_generated() {
-    let server = Server::reused().await;
-    for listed in types(&server).await {
-        let name = listed["name"].as_str().unwrap();
-        let parameters = match name {
-            "certificate" => json!({"self_sign": true, "common_name": "a", "key_type": QUICK_KEY}),
-            _ => json!({}),
-        };
-        if listed["parameters"].is_null() {
-            let refused = server.generate("/a", name, parameters).await;
-            refused.expect(400);
-        } else {
-            server
-                .generated(&format!("/{name}"), name, parameters)
-                .await;
-        }
-    }
 }
 
 const TYPES: &str = "/api/v1/types";

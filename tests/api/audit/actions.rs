@@ -125,13 +125,15 @@ const FAILURES: &str = r#"
     400 POST /api/v1/data {"regenerate": true, "bogus": 1} | REGENERATE
     404 POST /api/v1/regenerate {"name": "/absent"} | REGENERATE | write /absent
     404 GET /api/v1/certificates?name=/absent | GET_CERTIFICATE | read /absent
+    413 PUT /api/v1/data {"name": "/a", "type": "value", "value": "LONG"} | SET
 "#;
 
 #[tokio::test]
 async fn each_failure_is_audited_with_status_and_request() {
     let server = Server::reused().await;
     server.set_value("/a", "v").await;
-    assert_audited(&server, FAILURES).await;
+    let failures = FAILURES.replace("LONG", &"v".repeat(2 * 1024 * 1024));
+    assert_audited(&server, &failures).await;
 }
 
 // Events of permission changes.

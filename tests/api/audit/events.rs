@@ -320,16 +320,6 @@ async fn a_failed_interpolation_audits_references_up_to_the_failure() {
 }
 
 #[tokio::test]
-async fn a_body_over_the_limit_is_audited() {
-    let server = Server::reused().await;
-    let body = json!({"name": "/a", "type": "value", "value": "v".repeat(2 * 1024 * 1024)});
-    let response = server.put("/api/v1/data", body).await.expect(413);
-    let events = events_of(&server, &response);
-    assert_eq!(events.len(), 1);
-    assert_eq!(events[0]["status"], 413);
-}
-
-#[tokio::test]
 async fn read_only_mode_changes_and_refusals_are_audited() {
     let server = Server::reused().await;
     let mode = json!({"read_only_mode": true});

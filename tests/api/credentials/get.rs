@@ -8,54 +8,23 @@ use crate::given;
 // GET /api/v1/data?name=
 
 #[tokio::test]
-async fn all_versions_are_returned_newest_first() {
+async fn the_newest_versions_up_to_the_requested_number_are_returned() {
     let server = Server::reused().await;
-    let mut expected = Vec::new();
-    for number in 0..12 {
-        expected.insert(0, server.set_value("/a", &number.to_string()).await);
+    let mut all = Vec::new();
+    for number in 0..19 {
+        all.insert(0, server.set_value("/a", &number.to_string()).await);
     }
     server.set_value("/b", "another").await;
-    assert_eq!(server.versions("/a").await, expected);
-}
-
-#[tokio::test]
-async fn the_versions_parameter_limits_the_number_of_versions() {
-    let server = Server::reused().await;
-    for number in 0..5 {
-        server.set_value("/a", &number.to_string()).await;
+    assert_eq!(server.versions("/a").await, all);
+    let read = async |query: &str| server.get(&format!("/api/v1/data?name=/a&{query}")).await;
+    for limit in [1, 2, 16, 17, 18, 19, 20, 2_147_483_647] {
+        let newest = read(&format!("versions={limit}")).await.expect(200);
+        assert_eq!(given::versions_in(&newest), all[..limit.min(19)], "{limit}");
     }
-    let all = server.versions("/a").await;
-    for (limit, count) in [("1", 1), ("2", 2), ("5", 5), ("6", 5), ("2147483647", 5)] {
-        let response = server
-            .get(&format!("/api/v1/data?name=/a&versions={limit}"))
-            .await;
-        let actual = given::versions_in(&response.expect(200));
-        assert_eq!(actual, all[..count], "{limit}");
+    for unlimited in ["current=false", &format!("versions={}", i64::MAX)] {
+        assert_eq!(given::versions_in(&read(unlimited).await.expect(200)), all);
     }
-    for unlimited in [format!("versions={}", i64::MAX), "current=false".to_owned()] {
-        let response = server
-            .get(&format!("/api/v1/data?name=/a&{unlimited}"))
-            .await;
-        assert_eq!(given::versions_in(&response.expect(200)), all);
-    }
-    let response = server.get("/api/v1/data?name=/a&versions=0").await;
-    response.expect(404);
-}
-
-#[tokio::test]
-async fn the_versions_parameter_limits_a_large_number_of_versions() {
-    let server = Server::reused().await;
-    for number in 0..19 {
-        server.set_value("/a", &number.to_string()).await;
-    }
-    let all = server.versions("/a").await;
-    for limit in [16, 17, 18] {
-        let response = server
-            .get(&format!("/api/v1/data?name=/a&versions={limit}"))
-            .await;
-        let actual = given::versions_in(&response.expect(200));
-        assert_eq!(actual, all[..limit], "{limit}");
-    }
+    read("versions=0").await.expect(404);
 }
 
 #[tokio::test]

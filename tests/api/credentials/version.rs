@@ -149,21 +149,3 @@ async fn every_version_has_a_distinct_random_id_in_lower_case() {
         assert!(ids.insert(id), "duplicate id {id}");
     }
 }
-
-#[tokio::test]
-async fn certificate_fields_are_next_to_the_value() {
-    let server = Server::reused().await;
-    let parameters = json!({"common_name": "c", "is_ca": true, "key_length": 2048, "duration": 9});
-    let generated = server.generated("/g", "certificate", parameters).await;
-    for (field, expected) in [
-        ("transitional", json!(false)),
-        ("certificate_authority", json!(true)),
-        ("self_signed", json!(true)),
-        ("generated", json!(true)),
-        ("duration_overridden", json!(false)),
-        ("duration_used", json!(9)),
-        ("key_length", json!(2048)),
-    ] {
-        assert_eq!(generated.get(field), Some(&expected), "{field}");
-    }
-}
