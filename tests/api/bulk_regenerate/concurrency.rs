@@ -44,24 +44,6 @@ async fn a_kill_during_bulk_regeneration_changes_nothing() {
     assert_eq!(after.len(), before.len() + expected.len());
 }
 
-#[tokio::test]
-async fn a_failing_certificate_is_named_and_nothing_is_written() {
-    let server = Server::reused().await;
-    server.generate_authority("/root", None).await;
-    server.generate_authority("/middle", Some("/root")).await;
-    for name in ["/a", "/stuck", "/z"] {
-        server.generate_leaf(name, "/middle").await;
-    }
-    let elsewhere = external_certificates::authority("elsewhere");
-    let stuck = elsewhere.sign_leaf("stuck");
-    let value = json!({"certificate": stuck.certificate, "ca": elsewhere.certificate});
-    server.stored("/stuck", "certificate", value).await;
-    let before = server.all_versions().await;
-    let response = server.bulk_regenerate("/root").await;
-    response.expect_error(400, "/stuck");
-    assert_eq!(server.all_versions().await, before);
-}
-
 /// A number of slow leaves whose regeneration takes far longer than the rest of a test.
 const ENDLESS: usize = 60;
 

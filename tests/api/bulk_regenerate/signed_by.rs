@@ -268,23 +268,3 @@ async fn the_name_matches_without_slash_and_in_any_casing() {
     }
     assert_eq!(server.versions("/leaf").await.len(), 5);
 }
-
-#[tokio::test]
-async fn a_missing_name_is_400() {
-    let server = Server::reused().await;
-    for body in [
-        json!({}),
-        json!({"signed_by": null}),
-        json!({"signed_by": ""}),
-        json!({"signed_by": "/"}),
-        json!({"signed_by": 7}),
-        json!({"signed_by": ["/root"]}),
-    ] {
-        let response = server.post(BULK_REGENERATE, body).await;
-        response.expect_error(400, "signed_by");
-    }
-    for body in [json!([]), json!("/root")] {
-        let response = server.post(BULK_REGENERATE, body).await;
-        response.expect(400).error();
-    }
-}
