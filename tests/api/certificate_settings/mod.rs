@@ -170,14 +170,6 @@ async fn regenerating_by_id_raises_inherited_and_requested_durations() {
     assert_used(&version, 90, true);
 }
 
-#[tokio::test]
-async fn without_minimums_nothing_is_raised() {
-    let server = Server::reused().await;
-    let parameters = json!({"self_sign": true, "duration": 1});
-    let version = server.issued("/own", parameters).await;
-    assert_used(&version, 1, false);
-}
-
 // Default key usages of CAs.
 
 const ON: &str = "enable_default_ca_key_usages = true";

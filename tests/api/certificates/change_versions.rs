@@ -116,6 +116,7 @@ const REFUSED: &str = r#"
     400 POST PATH {"value": {"certificate": PEM, "ca": OTHER CA}} => ca
     400 POST PATH {"value": {"certificate": PEM, "private_key": OTHER KEY}} => private_key
     422 POST PATH {"value": {"certificate": PEM, "unknown": 1}} => unknown
+    400 POST PATH
     400 POST PATH []
     400 POST PATH {} => value
     400 POST PATH {"value": {"certificate": PEM}, "transitional": "maybe"} => transitional
@@ -327,7 +328,7 @@ async fn a_version_of_another_certificate_cannot_be_transitional() {
 }
 
 #[tokio::test]
-async fn invalid_bodies_are_refused_and_do_not_move_the_flag() {
+async fn only_a_valid_or_missing_version_moves_the_flag() {
     let server = Server::reused().await;
     let (certificate, versions) = with_versions(&server, "/a", 2).await;
     let response = certificate.move_transitional(json!(versions[0])).await;
@@ -337,6 +338,7 @@ async fn invalid_bodies_are_refused_and_do_not_move_the_flag() {
         400 PUT PATH {"version": true} => version
         400 PUT PATH {"version": []} => version
         422 PUT PATH {"version": null, "unknown": 1} => unknown
+        400 PUT PATH
         400 PUT PATH []
         400 PUT PATH null
     "#;
@@ -344,4 +346,10 @@ async fn invalid_bodies_are_refused_and_do_not_move_the_flag() {
     given::assert_refused(&server, &table.replace("PATH", &path)).await;
     let flagged = transitional(&certificate.versions().await);
     assert_eq!(flagged, [versions[0].clone()]);
+    // A missing version clears the flag, as Spring CredHub expects.
+    for _ in 0..2 {
+        let active = server.put(&path, json!({})).await.expect(200);
+        assert_eq!(ids(&array(&active)), versions[1..]);
+        assert!(transitional(&certificate.versions().await).is_empty());
+    }
 }

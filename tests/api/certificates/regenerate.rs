@@ -24,6 +24,11 @@ async fn the_body_and_all_its_fields_are_optional() {
         bare,
         server.authorized(Method::POST, &path),
         server.authorized(Method::POST, &path).body("{}"),
+        server
+            .request(Method::POST, &path)
+            .bearer_auth(server.token())
+            .header(header::CONTENT_TYPE, "text/plain")
+            .body(""),
     ] {
         let version = server.send(request).await.expect(200).json();
         assert_eq!(version["transitional"], false);
@@ -35,7 +40,7 @@ async fn the_body_and_all_its_fields_are_optional() {
         assert_eq!(version["key_length"], 2048);
         assert_eq!(ids(&certificate.versions().await)[0], given::id(&version));
     }
-    assert_eq!(certificate.versions().await.len(), 4);
+    assert_eq!(certificate.versions().await.len(), 5);
 }
 
 #[tokio::test]
@@ -264,6 +269,7 @@ async fn an_older_transitional_version_never_signs() {
     for body in [json!({}), allowed()] {
         assert_signed_by(&leaf.regenerate(body).await.expect(200).json(), &newer);
     }
+    assert_signed_by(&server.regenerated("/leaf").await, &newer);
 }
 
 #[tokio::test]

@@ -1,34 +1,10 @@
-//! Bodies, ids, paths and methods of requests below a certificate's path.
+//! Ids, paths and methods of requests below a certificate's path.
 
 use keywright_harness::Server;
-use reqwest::{Method, header};
 use serde_json::json;
 
 use super::{Certificate, ids, requests};
 use crate::{audit::events, given};
-
-#[tokio::test]
-async fn only_a_regeneration_may_omit_the_body() {
-    let server = Server::reused().await;
-    let certificate = Certificate::generate_root(&server, "/a").await;
-    for (method, below, content_type, status) in [
-        (Method::POST, "regenerate", "application/json", 200),
-        (Method::POST, "regenerate", "text/plain", 200),
-        (Method::POST, "versions", "application/json", 400),
-        (
-            Method::PUT,
-            "update_transitional_version",
-            "application/json",
-            400,
-        ),
-    ] {
-        let request = server.request(method, &certificate.path(below));
-        let request = request.bearer_auth(server.token()).body("");
-        let request = request.header(header::CONTENT_TYPE, content_type);
-        server.send(request).await.expect(status);
-    }
-    assert_eq!(certificate.versions().await.len(), 3);
-}
 
 // Unknown ids of certificates, paths and methods.
 

@@ -4,7 +4,7 @@ use keywright_harness::{Caller, Options, Response, Server, Text};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::{certificates::Certificate, given, permissions::operations};
+use crate::{given, permissions::operations};
 
 // Requests of Spring CredHub.
 
@@ -49,27 +49,6 @@ async fn v1_entry_path_must_equal_credential_name() {
     assert_eq!(operations(&server, "/e", "on-/e").await, Value::Null);
 }
 
-#[tokio::test]
-async fn missing_transitional_version_clears_the_flag() {
-    let server = Server::reused().await;
-    let authority = Certificate::generate_root(&server, "/ca").await;
-    let update = authority.path("update_transitional_version");
-    let new = authority.regenerate(json!({"set_as_transitional": true}));
-    let new = given::id(&new.await.expect(200).json());
-
-    for unknown in ["8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9", "", "x"] {
-        let body = json!({"version": unknown});
-        server.put(&update, body).await.expect(400);
-        let actual = transitional(&server).await;
-        assert_eq!(actual, std::slice::from_ref(&new), "{unknown}");
-    }
-    let active = server.put(&update, json!({})).await.expect(200).json();
-    assert_eq!(active.as_array().map(Vec::len), Some(1));
-    assert_eq!(given::id(&active[0]), new);
-    assert_eq!(transitional(&server).await, [""; 0]);
-    server.put(&update, json!({})).await.expect(200);
-}
-
 /// Adds one permission on a credential, through `/api/v1/permissions`.
 async fn add(server: &Server, name: &str, entry: Value, status: u16) {
     let body = json!({"credential_name": name, "permissions": [entry]});
@@ -78,15 +57,6 @@ async fn add(server: &Server, name: &str, entry: Value, status: u16) {
     if status == 400 {
         response.expect_error(400, "path");
     }
-}
-
-/// Returns the ids of the transitional versions of `/ca`.
-async fn transitional(server: &Server) -> Vec<String> {
-    let versions = server.versions("/ca").await;
-    let flagged = versions
-        .iter()
-        .filter(|version| version["transitional"] == true);
-    flagged.map(given::id).collect()
 }
 
 // Unknown fields, deep bodies, and tokens that need not be valid.

@@ -54,6 +54,14 @@ const OF_RSA_LEAVES: &str = r#"
     Kept {} then {"key_length": 2048}
     Kept {} then {"key_length": "2048"}
     Written {} then {"key_length": 3072}
+    Kept {} then {"key_type": "rsa"}
+    Kept {"key_type": "rsa"} then {}
+    Kept {"key_type": "ecdsa-p256"} then {"key_type": "ecdsa-p256"}
+    Kept {"key_type": "ed25519"} then {"key_type": "ed25519"}
+    Written {} then {"key_type": "ecdsa-p256"}
+    Written {"key_type": "ecdsa-p256"} then {}
+    Written {"key_type": "ecdsa-p256"} then {"key_type": "ecdsa-p384"}
+    Written {"key_type": "ecdsa-p256"} then {"key_type": "ed25519"}
 "#;
 
 #[tokio::test]

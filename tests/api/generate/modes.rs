@@ -45,21 +45,6 @@ async fn no_overwrite_creates_absent_and_keeps_existing_credentials() {
 }
 
 #[tokio::test]
-async fn converge_is_the_default() {
-    let server = Server::reused().await;
-    let made = server.generated("/a", "password", json!({})).await;
-    let kept = server.generated("/a", "password", json!({})).await;
-    assert_eq!(kept, made);
-    let explicit = server
-        .generate_in_mode("converge", "/a", "password", json!({}))
-        .await;
-    assert_eq!(explicit.expect(200).json(), made);
-    let longer = json!({"length": 31});
-    let changed = server.generated("/a", "password", longer).await;
-    assert_ne!(changed["id"], made["id"]);
-}
-
-#[tokio::test]
 async fn a_mode_other_than_the_three_exact_names_is_400() {
     let server = Server::reused().await;
     for mode in given::each(json!([

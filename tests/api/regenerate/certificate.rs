@@ -4,7 +4,7 @@ use keywright_harness::Server;
 use serde_json::{Value, json};
 
 use crate::{
-    certificates::{Certificate, assert_signed_by},
+    certificates::Certificate,
     external_certificates::{Signing, authority, authority_changed, authority_for_hours},
     keys::{certificate_days, certificate_key_bits, with_certificate},
 };
@@ -68,17 +68,6 @@ async fn everything_but_key_serial_and_dates_is_kept() {
             assert_eq!(after[mark], before[mark], "{name} {mark}");
         }
     }
-}
-
-#[tokio::test]
-async fn the_newest_version_of_the_ca_signs() {
-    let server = Server::reused().await;
-    server.issued("/root", json!({"is_ca": true})).await;
-    let before = server.issued("/leaf", json!({"ca": "root"})).await;
-    let renewed_root = server.regenerated("/root").await;
-    let after = server.regenerated("/leaf").await;
-    assert_ne!(after["value"]["ca"], before["value"]["ca"]);
-    assert_signed_by(&after, &renewed_root);
 }
 
 #[tokio::test]

@@ -172,19 +172,6 @@ async fn one_field_is_enough_and_the_other_is_null() {
 }
 
 #[tokio::test]
-async fn keys_are_kept_without_validation() {
-    let server = Server::reused().await;
-    let value = json!({"public_key": "not a key", "private_key": "-----BEGIN NOTHING-----\n"});
-    for credential_type in TYPES {
-        let name = format!("/{credential_type}");
-        let response = server.stored(&name, credential_type, value.clone()).await;
-        for field in ["public_key", "private_key"] {
-            assert_eq!(response["value"][field], value[field]);
-        }
-    }
-}
-
-#[tokio::test]
 async fn the_fingerprint_of_a_set_key_is_null() {
     let server = Server::reused().await;
     let key = server.generated("/made", "ssh", json!({})).await["value"].clone();

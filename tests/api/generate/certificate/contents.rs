@@ -45,6 +45,7 @@ async fn the_flags_describe_the_generated_certificate() {
         assert_eq!(version["certificate_authority"], is_authority, "{name}");
         assert_eq!(version["self_signed"], is_self_signed, "{name}");
         assert_eq!(version["generated"], true, "{name}");
+        assert_eq!(version["transitional"], false, "{name}");
         let is_own_ca = version["value"]["ca"] == version["value"]["certificate"];
         assert_eq!(is_own_ca, is_self_signed, "{name}");
         assert_eq!(version["value"].as_object().unwrap().len(), 3, "{name}");

@@ -6,23 +6,9 @@ use serde_json::{Value, json};
 use x509_parser::extensions::ParsedExtension;
 
 use crate::{
-    external_certificates::{authority, authority_changed},
+    external_certificates::authority_changed,
     keys::{assert_is_pem, with_certificate},
 };
-
-#[tokio::test]
-async fn a_ca_without_its_private_key_cannot_sign() {
-    let server = Server::reused().await;
-    let root = authority("root");
-    server.stored("/root", "certificate", root.public()).await;
-    let key_alone = json!({"private_key": root.private_key});
-    server.stored("/key", "certificate", key_alone).await;
-    for ca in ["/root", "/key"] {
-        let parameters = json!({"common_name": "leaf", "ca": ca});
-        let response = server.generate("/a", "certificate", parameters).await;
-        response.expect(400).error();
-    }
-}
 
 #[tokio::test]
 async fn the_ca_name_matches_without_slash_and_in_any_casing() {
@@ -78,18 +64,6 @@ async fn leaves_copy_the_encoded_name_and_key_id_of_a_set_ca() {
             assert_eq!(found.map(|id| id.0), Some(key_identifier.as_slice()));
         });
     }
-}
-
-#[tokio::test]
-async fn a_ca_never_falls_back_to_an_older_version_to_sign() {
-    let server = Server::reused().await;
-    server.issued("/root", json!({"is_ca": true})).await;
-    let without_key = json!({"certificate": authority("root").certificate});
-    server.stored("/root", "certificate", without_key).await;
-    let leaf = json!({"common_name": "leaf", "ca": "/root"});
-    let response = server.generate("/leaf", "certificate", leaf).await;
-    response.expect(400).error();
-    assert_eq!(server.versions("/leaf").await, [] as [Value; 0]);
 }
 
 // The types of keys.
@@ -185,28 +159,6 @@ async fn an_unknown_key_type_or_an_inapplicable_length_is_400() {
         let sent = json!({"common_name": "leaf", "self_sign": true, "key_type": absent});
         let version = generate(&server, "/a", sent).await.expect(200).json();
         assert_eq!(version["key_length"], 2048);
-    }
-}
-
-#[tokio::test]
-async fn converge_compares_the_key_type_which_defaults_to_rsa() {
-    let server = Server::reused().await;
-    let with = |key_type: &str| json!({"common_name": "a", "is_ca": true, "key_type": key_type});
-    let plain = json!({"common_name": "a", "is_ca": true});
-    for (first, then, is_kept) in [
-        (plain.clone(), with("rsa"), true),
-        (with("rsa"), plain.clone(), true),
-        (with("ecdsa-p256"), with("ecdsa-p256"), true),
-        (with("ed25519"), with("ed25519"), true),
-        (plain.clone(), with("ecdsa-p256"), false),
-        (with("ecdsa-p256"), plain.clone(), false),
-        (with("ecdsa-p256"), with("ecdsa-p384"), false),
-        (with("ecdsa-p256"), with("ed25519"), false),
-    ] {
-        let response = generate(&server, "/a", first.clone()).await;
-        let made = response.expect(200).json();
-        let response = server.generated("/a", "certificate", then.clone()).await;
-        assert_eq!(response["id"] == made["id"], is_kept, "{first} {then}");
     }
 }
 

@@ -17,18 +17,6 @@ async fn refused(server: &Server, value: Value) -> String {
 }
 
 #[tokio::test]
-async fn a_ca_that_signed_the_certificate_is_kept_unchanged() {
-    let server = Server::reused().await;
-    let root = authority("root");
-    let leaf = root.sign_leaf("leaf");
-    let value = json!({
-        "ca": root.certificate, "certificate": leaf.certificate, "private_key": leaf.private_key,
-    });
-    let response = server.stored("/a", "certificate", value.clone()).await;
-    assert_eq!(response["value"], value);
-}
-
-#[tokio::test]
 async fn a_ca_is_matched_by_its_signature_not_its_name() {
     let server = Server::reused().await;
     let root = authority("root");
@@ -74,26 +62,24 @@ async fn ca_name_selects_the_certificate_of_the_stored_ca() {
 }
 
 #[tokio::test]
-async fn a_ca_name_without_a_certificate_is_404_and_names_the_ca() {
+async fn a_ca_name_must_name_a_ca_even_without_a_certificate() {
     let server = Server::reused().await;
     let leaf = authority("root").sign_leaf("leaf");
-    server.stored("/text", "value", json!("v")).await;
-    for ca_name in ["/nowhere", "/text"] {
-        let value = json!({"ca_name": ca_name, "certificate": leaf.certificate});
-        let response = server.set("/a", "certificate", value).await;
-        response.expect_error(404, "the CA does not exist");
-    }
-}
-
-#[tokio::test]
-async fn a_ca_name_of_a_certificate_that_is_not_a_ca_is_400() {
-    let server = Server::reused().await;
     let lone = self_signed_leaf("lone");
+    server.set_value("/text", "v").await;
     server.stored("/lone", "certificate", lone.public()).await;
-    let leaf = authority("root").sign_leaf("leaf");
-    let value = json!({"ca_name": "/lone", "certificate": leaf.certificate});
-    let error = refused(&server, value).await;
-    error.assert_contains("ca_name is not a CA certificate");
+    for (ca, status, words) in [
+        ("/nowhere", 404, "the CA does not exist"),
+        ("/text", 404, "the CA does not exist"),
+        ("/lone", 400, "ca_name is not a CA certificate"),
+    ] {
+        let with_leaf = json!({"ca_name": ca, "certificate": leaf.certificate});
+        for value in [with_leaf, json!({"ca_name": ca})] {
+            let response = server.set("/a", "certificate", value).await;
+            response.expect_error(status, words);
+        }
+    }
+    assert!(server.versions("/a").await.is_empty());
 }
 
 #[tokio::test]
@@ -169,18 +155,6 @@ async fn a_stored_ca_needs_an_active_version_with_a_certificate() {
     response.expect_error(404, "the CA does not exist");
     stored.move_transitional(Value::Null).await.expect(200);
     server.stored("/a", "certificate", by_name).await;
-}
-
-#[tokio::test]
-async fn a_ca_name_without_other_fields_is_checked() {
-    let server = Server::reused().await;
-    let lone = json!({"certificate": self_signed_leaf("lone").certificate});
-    server.stored("/lone", "certificate", lone).await;
-    refused(&server, json!({"ca_name": "/lone"})).await;
-    let absent = json!({"ca_name": "/nowhere"});
-    let response = server.set("/a", "certificate", absent).await;
-    response.expect(404).error();
-    assert!(server.versions("/a").await.is_empty());
 }
 
 #[tokio::test]
