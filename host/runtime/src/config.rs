@@ -1,7 +1,12 @@
 //! The configuration of plugins and their sandbox.
 
 use std::{
-    borrow::Cow, collections::BTreeMap, fmt, num::NonZeroUsize, path::PathBuf, sync::Arc,
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    num::NonZeroUsize,
+    path::PathBuf,
+    sync::Arc,
     time::Duration,
 };
 
@@ -9,7 +14,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{conformance::TestedComponents, lane::QueueLimits};
+use crate::lane::QueueLimits;
 
 /// The configuration for [`Runtime::load`](crate::Runtime::load).
 #[derive(Clone, Debug)]
@@ -22,8 +27,9 @@ pub struct RuntimeConfig {
     pub generators: BTreeMap<String, PluginConfig>,
     /// The plugin that finds references in documents, if any.
     pub resolver: Option<PluginConfig>,
-    /// The components that already passed the entropy test and are not tested again.
-    pub tested: TestedComponents,
+    /// The digests of components that passed the entropy test without settings when a release was built. They are not tested
+    /// again.
+    pub tested: BTreeSet<String>,
 }
 
 /// The settings shared by all plugins.

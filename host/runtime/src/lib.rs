@@ -43,7 +43,7 @@ pub use component::COMPONENT_BYTES_MAX;
 pub use config::{
     Compiler, ComponentSource, Grant, Limits, Number, PluginConfig, RuntimeConfig, SandboxConfig,
 };
-pub use conformance::{EntropyError, EntropyReport, TestedComponents};
+pub use conformance::{EntropyError, EntropyReport};
 pub use generator::TestInputs;
 pub use host::{NoteReader, RandomError, RandomSource, SystemRandom, TestIssuers};
 pub use lane::{LaneOccupancy, QUEUE_WAIT};

@@ -27,7 +27,7 @@ use crate::{
     call::{self, Plugin},
     component::{Role, Uncompiled, credential_type, link, roles},
     config::{Compiler, Limits, RuntimeConfig, THREADS_PER_LANE_MAX},
-    conformance::{Effort, RepeatableRandom, TestedComponents},
+    conformance::{Effort, RepeatableRandom},
     engine::{CALLING_THREAD_STACK_BYTES, new_engine, start_ticking},
     generator::{GeneratorGuest, WasmGenerator, entropy_report},
     host::{RandomSource, TestIssuers},
@@ -244,7 +244,7 @@ struct Loader<'c> {
     random: Arc<dyn RandomSource>,
     issuers: TestIssuers,
     breakers: Breakers,
-    tested: &'c TestedComponents,
+    tested: &'c BTreeSet<String>,
 }
 
 impl<'c> Loader<'c> {
@@ -374,7 +374,7 @@ impl<'c> Loader<'c> {
         };
         let plugin = &guest.plugin;
         let digest = &plugin.identity.digest;
-        if self.tested.contains_with(digest, &plugin.settings) {
+        if plugin.settings == "{}" && self.tested.contains(digest) {
             return Ok(());
         }
         let effort = Effort::AT_START;

@@ -7,7 +7,7 @@
 //! plugins remain in use. Otherwise the server replaces all plugins.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     error::Error,
     mem,
     path::{Path, PathBuf},
@@ -20,7 +20,7 @@ use keywright_api::error_chain;
 use keywright_registry::{Cache, PinnedReference, RegistryError, SignatureKey, pull};
 use keywright_runtime::{
     self as runtime, CacheAccess, CacheKey, ComponentSource, LoadError, Plugins, Runtime,
-    RuntimeConfig, SandboxConfig, SystemRandom, TestedComponents,
+    RuntimeConfig, SandboxConfig, SystemRandom,
 };
 use tokio::{signal::unix::Signal as SignalStream, task::spawn_blocking};
 
@@ -327,12 +327,11 @@ impl Components<'_> {
     }
 }
 
-/// Returns the components that passed the entropy test when this release was built. `cargo xtask dist` and `cargo xtask
-/// run --release` set the variable at compile time. In other builds, the list is empty, and every component is tested
-/// when it is loaded.
-pub(crate) fn tested_components() -> TestedComponents {
-    let list = option_env!("KEYWRIGHT_TESTED_COMPONENTS");
-    list.map(TestedComponents::parse).unwrap_or_default()
+/// Returns the digests of the components that passed the entropy test when this release was built. `cargo xtask dist` sets the
+/// variable at compile time. In other builds, the list is empty, and every component is tested when it is loaded.
+fn tested_components() -> BTreeSet<String> {
+    let list = option_env!("KEYWRIGHT_TESTED_COMPONENTS").unwrap_or_default();
+    list.split_ascii_whitespace().map(str::to_owned).collect()
 }
 
 /// Reads a file, verifies its signature, and returns the verified bytes. They are loaded instead of the file, which may

@@ -11,7 +11,6 @@ mod run;
 mod stats;
 mod step;
 mod test;
-mod tested;
 mod tidy;
 mod toolchains;
 

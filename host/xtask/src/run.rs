@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use crate::{
     guests::{self, Which},
-    step, tested,
+    step,
 };
 
 /// Builds the plugins and the host, then becomes a development server.
@@ -18,18 +18,16 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let server_arguments = server_arguments
         .strip_prefix(&["--".to_owned()])
         .unwrap_or(server_arguments);
-    let guests = || guests::build(Which::Shipped);
     let root = step::workspace();
-    let program = if is_release {
-        tested::build_with_list(&guests()?, |(variable, value)| {
-            step::run(build().arg("--release").env(variable, value))?;
-            Ok(root.join("target/release/keywright"))
-        })?
+    let (profile, folder) = if is_release {
+        ("release", "release")
     } else {
-        step::in_parallel([&|| guests().map(drop), &|| step::run(&mut build())])?;
-        root.join("target/debug/keywright")
+        ("dev", "debug")
     };
-    let mut server = Command::new(program);
+    step::in_parallel([&|| guests::build(Which::Shipped).map(drop), &|| {
+        build(profile)
+    }])?;
+    let mut server = Command::new(root.join("target").join(folder).join("keywright"));
     server
         .args(["develop", "--directory", DEVELOPMENT_FOLDER, "--plugins"])
         .arg(guests::components()?)
@@ -38,11 +36,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     Err(server.exec()).context("starting the server")
 }
 
-/// Returns a command that builds the host, with the features of the whole workspace: `cargo xtask` and the tests share them.
-fn build() -> Command {
+/// Builds the host, with the features of the whole workspace: `cargo xtask` and the tests share them.
+fn build(profile: &str) -> Result<()> {
     let mut cargo = step::cargo();
     cargo.args(["build", "--locked", "--workspace", "--bin", "keywright"]);
-    cargo
+    step::run(cargo.args(["--profile", profile]))
 }
 
 /// The folder of the development server, relative to the workspace's root.

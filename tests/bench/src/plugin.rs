@@ -1,7 +1,7 @@
 //! Generators in their sandbox, without a server around them.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     num::NonZeroUsize,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
@@ -11,7 +11,7 @@ use keywright_core::{credential::CredentialType, ports::Generator};
 use keywright_harness::component;
 use keywright_runtime::{
     CacheKey, Compiler, Grant, Limits, PluginConfig, RandomError, RandomSource, Runtime,
-    RuntimeConfig, SandboxConfig, TestedComponents,
+    RuntimeConfig, SandboxConfig,
 };
 use rand::{Rng, SeedableRng, rngs::ChaCha12Rng};
 use serde_json::Map;
@@ -33,7 +33,7 @@ pub(crate) fn load(
         compiler: Compiler::ThisProcess,
         generators: BTreeMap::from([(name.to_owned(), plugin)]),
         resolver: None,
-        tested: TestedComponents::default(),
+        tested: BTreeSet::new(),
     };
     let runtime = Runtime::load(
         &config,

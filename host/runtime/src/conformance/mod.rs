@@ -29,7 +29,7 @@ mod stream;
 use std::{collections::BTreeMap, time::Duration};
 
 pub(crate) use report::RULES_VERSION;
-pub use report::{EntropyError, EntropyReport, TestedComponents};
+pub use report::{EntropyError, EntropyReport};
 use statistics::{IMPLAUSIBLE, bits_below, ln_chance_of_at_most, ln_chance_of_repetitions};
 use stream::picked;
 pub(crate) use stream::{RepeatableRandom, Stream};

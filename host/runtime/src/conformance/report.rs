@@ -1,7 +1,4 @@
-//! The result of an entropy test: its report, the violated rules with their messages, and the list of components that have
-//! passed.
-
-use std::{collections::BTreeSet, fmt};
+//! The result of an entropy test: its report, and the violated rules with their messages.
 
 use serde::{Deserialize, Serialize};
 
@@ -86,72 +83,5 @@ fn part_name(path: &str) -> String {
         "the value".to_owned()
     } else {
         format!("the field {path}")
-    }
-}
-
-/// The digests of components that passed the entropy test without settings when a release was built. A server does not test
-/// these again.
-///
-/// As text: the version of the rules, and the digests in alphabetical order, separated by spaces.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TestedComponents(BTreeSet<String>);
-
-impl TestedComponents {
-    /// Parses a list. Returns an empty list if the version of the rules differs: all components must be tested again.
-    pub fn parse(list: &str) -> Self {
-        let mut fields = list.split_ascii_whitespace();
-        if fields.next() != Some(&RULES_VERSION.to_string()) {
-            return Self::default();
-        }
-        Self(fields.map(str::to_owned).collect())
-    }
-
-    /// Adds the digest of a component.
-    pub fn insert(&mut self, digest: String) {
-        self.0.insert(digest);
-    }
-
-    /// Returns whether a component with this digest has passed the test.
-    pub fn contains(&self, digest: &str) -> bool {
-        self.0.contains(digest)
-    }
-
-    /// Returns whether a component with this digest has passed the test with these settings.
-    pub(crate) fn contains_with(&self, digest: &str, settings: &str) -> bool {
-        settings == NO_SETTINGS && self.contains(digest)
-    }
-}
-
-impl fmt::Display for TestedComponents {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{RULES_VERSION}")?;
-        self.0
-            .iter()
-            .try_for_each(|digest| write!(formatter, " {digest}"))
-    }
-}
-
-/// The settings of a component without configured settings, as JSON text.
-const NO_SETTINGS: &str = "{}";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_list_is_read_as_written_unless_the_rules_have_changed() {
-        let mut tested = TestedComponents::default();
-        tested.insert("b".to_owned());
-        tested.insert("a".to_owned());
-        let text = tested.to_string();
-        assert_eq!(text, format!("{RULES_VERSION} a b"));
-        assert_eq!(TestedComponents::parse(&text), tested);
-        for list in ["", "a b", &format!("{} a b", RULES_VERSION + 1)] {
-            assert_eq!(
-                TestedComponents::parse(list),
-                TestedComponents::default(),
-                "{list}"
-            );
-        }
     }
 }

@@ -197,25 +197,25 @@ impl PluginUnderTest {
         }
     }
 
-    /// Tests the randomness of a generator's values as a server does when it loads the component. Returns `false` for a resolver,
-    /// and for a generator whose values are derived.
-    pub fn is_random(&self) -> Result<bool, PluginTestError> {
+    /// Tests the randomness of a generator's values as a server does when it loads the component. Accepts a resolver, and a
+    /// generator whose values are derived.
+    pub fn test_randomness(&self) -> Result<(), PluginTestError> {
         if self.is_resolver() {
-            return Ok(false);
+            return Ok(());
         }
         on_calling_thread(|| {
             let random = Arc::new(RepeatableRandom::new());
             let source = Arc::clone(&random) as Arc<dyn RandomSource>;
             let guest = self.guest(None, source, &Arc::default())?;
             let Some(declared_bits) = guest.description.entropy_bits_min else {
-                return Ok(false);
+                return Ok(());
             };
             let effort = Effort::AT_START;
             let issuers = &self.host.issuers;
             let report = entropy_report(&guest, &random, declared_bits, effort, issuers, &|_| {});
             match report.map_err(|refusal| self.refused(refusal))?.fault() {
                 Some(fault) => Err(self.refused(PluginRefusedError::NotRandom(fault.clone()))),
-                None => Ok(true),
+                None => Ok(()),
             }
         })?
     }

@@ -131,11 +131,6 @@ impl PluginUnderTest {
         })
     }
 
-    /// Returns the SHA-256 of the component, in lower-case hexadecimal.
-    pub fn digest(&self) -> &str {
-        &self.digest
-    }
-
     /// Sets a reader for the plugin's notes. Without a reader, notes are discarded, as in a server.
     pub fn with_notes(self, reader: NoteReader) -> Self {
         Self {

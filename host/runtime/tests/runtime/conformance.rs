@@ -1,8 +1,8 @@
 //! Generators whose values fail the entropy test are rejected on load, with the rule that they break.
 
-use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt, path::Path};
 
-use keywright_runtime::{LoadError, PluginConfig, RuntimeConfig, SandboxConfig, TestedComponents};
+use keywright_runtime::{LoadError, PluginConfig, RuntimeConfig, SandboxConfig};
 use serde_json::{Value, json};
 
 use crate::{component, config, load, plugin, scratch};
@@ -95,8 +95,7 @@ fn a_tested_component_is_retested_if_changed_or_with_settings() {
     let own = fs::read(component("careless")).unwrap();
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &own);
     let digits = digest.as_ref().iter().map(|byte| format!("{byte:02x}"));
-    let mut tested = TestedComponents::default();
-    tested.insert(digits.collect());
+    let tested = BTreeSet::from([digits.collect()]);
     let start = |plugin: PluginConfig| {
         let mut config = RuntimeConfig {
             sandbox: SandboxConfig::new(cache.clone()),

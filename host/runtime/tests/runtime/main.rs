@@ -13,6 +13,7 @@ mod hostile;
 mod load;
 
 use std::{
+    collections::BTreeSet,
     fs,
     io::Write,
     os::unix::fs::PermissionsExt,
@@ -26,7 +27,7 @@ use keywright_core::{
 };
 use keywright_runtime::{
     CacheKey, Compiler, Grant, Limits, LoadError, PluginConfig, RandomSource, Runtime,
-    RuntimeConfig, SandboxConfig, SystemRandom, TestedComponents,
+    RuntimeConfig, SandboxConfig, SystemRandom,
 };
 use serde_json::{Map, Value, json};
 use wit_component::{ComponentEncoder, StringEncoding, dummy_module, embed_component_metadata};
@@ -110,7 +111,7 @@ pub(crate) fn config() -> RuntimeConfig {
         compiler: Compiler::ThisProcess,
         generators: [].into(),
         resolver: None,
-        tested: TestedComponents::default(),
+        tested: BTreeSet::new(),
     }
 }
 

@@ -15,9 +15,8 @@ use std::{
 use anyhow::{Context, Result, bail};
 
 use crate::{
-    guests::{self, Which},
+    guests::{self, Which, shipped_components},
     step::{self, output, read},
-    tested,
 };
 
 pub(crate) use self::contents::digest;
@@ -40,9 +39,7 @@ pub(crate) fn dist(arguments: &[String]) -> Result<()> {
         step::run(step::cargo().args(["build", "--locked", "--workspace", "--bins"]))?;
         step::workspace().join("target/debug/keywright")
     } else {
-        // A release always tests its components itself.
-        tested::remove_list(&components)?;
-        tested::build_with_list(&components, build_release)?
+        build_release(&components)?
     };
     let host = host_triple()?;
     let program_graph = Graph::of_program(&host)?;
@@ -86,21 +83,33 @@ fn is_modified() -> bool {
 }
 
 /// Builds the program with the profile of releases, in its own folder. It contains no paths of this machine.
-fn build_release((variable, value): (&str, &str)) -> Result<PathBuf> {
+///
+/// It embeds the digests of the shipped components, which its servers do not test. So the program tests them here.
+fn build_release(components: &Path) -> Result<PathBuf> {
+    let files = shipped_components()?.into_iter();
+    let files: Vec<_> = files.map(|name| components.join(name)).collect();
+    let digests = files.iter().map(|file| Ok(digest(&read(file)?)));
+    let digests = digests.collect::<Result<Vec<_>>>()?.join(" ");
     let target = step::workspace().join("target/dist-build");
     let mut cargo = step::cargo();
     cargo
         .args(["build", "--locked", "--profile", "dist"])
         .args(["--package", "keywright-server", "--target-dir"])
         .arg(&target)
-        .env(variable, value)
+        .env("KEYWRIGHT_TESTED_COMPONENTS", digests)
         .env_remove("RUSTFLAGS")
         .env(
             "CARGO_ENCODED_RUSTFLAGS",
             step::remapped_paths().join("\x1f"),
         );
     step::run(&mut cargo)?;
-    Ok(target.join("dist/keywright"))
+    let program = target.join("dist/keywright");
+    step::run(
+        Command::new(&program)
+            .args(["plugin", "tested"])
+            .args(files),
+    )?;
+    Ok(program)
 }
 
 /// Returns the target triple of the host toolchain.

@@ -17,8 +17,7 @@ use indicatif::ProgressBar;
 use keywright_client::json_object;
 use keywright_runtime::{
     ConformanceReport, Effect, Limits, Mismatch, Operation, Outcome, PluginCall, PluginUnderTest,
-    Prediction, Quantiles, Speed, SystemRandom, TestInputs, TestRandom, TestedComponents,
-    UpgradeReport, Vector,
+    Prediction, Quantiles, Speed, SystemRandom, TestInputs, TestRandom, UpgradeReport, Vector,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -32,7 +31,6 @@ use super::{
     },
 };
 use crate::{
-    plugins::tested_components,
     process::{now, on_threads},
     started::{StartupContext, StartupError},
 };
@@ -380,7 +378,7 @@ fn difference(mismatch: &Mismatch) -> String {
     unified.header("expected", "returned").to_string()
 }
 
-/// Prints the list of components that a release embeds.
+/// Tests the components of a release, whose digests it embeds.
 #[derive(Debug, Args)]
 pub(crate) struct Tested {
     /// Components of generators and resolvers.
@@ -390,18 +388,12 @@ pub(crate) struct Tested {
 
 impl Tested {
     pub(super) fn execute(self) -> Result<ExitCode, StartupError> {
-        let known = tested_components();
         let host = uncached_host();
-        let mut tested = TestedComponents::default();
         for file in self.files {
             let plugin = PluginUnderTest::open(file.clone(), Map::new(), Limits::default(), &host);
             let plugin = plugin.on_file("loading", &file)?;
-            let digest = plugin.digest().to_owned();
-            if known.contains(&digest) || plugin.is_random().on_file("testing", &file)? {
-                tested.insert(digest);
-            }
+            plugin.test_randomness().on_file("testing", &file)?;
         }
-        output::print(&format!("{tested}\n"))?;
         Ok(ExitCode::SUCCESS)
     }
 }
