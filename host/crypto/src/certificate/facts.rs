@@ -28,10 +28,9 @@ use x509_parser::{
     prelude::FromDer,
     x509::{AttributeTypeAndValue, SubjectPublicKeyInfo, X509Name},
 };
-use zeroize::Zeroizing;
 
 use super::{
-    pem::{PemBlock, write_block},
+    pem::{self, PemBlock},
     signature::{curve, is_made_by},
 };
 
@@ -66,9 +65,8 @@ pub(super) fn stored_text(pem: &str) -> String {
 
 /// Returns the PEM text of a certificate.
 pub(super) fn to_pem(der: &[u8]) -> String {
-    let mut text = Zeroizing::new(String::new());
-    write_block(CERTIFICATE_LABELS[0], der, &mut text);
-    std::mem::take(&mut *text)
+    // The label is valid.
+    pem::block(CERTIFICATE_LABELS[0], der).unwrap_or_default()
 }
 
 /// Parses a certificate. No bytes may follow it.

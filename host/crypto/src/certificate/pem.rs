@@ -1,8 +1,9 @@
 //! Reads and writes PEM (RFC 7468). Text around the blocks is ignored.
 //!
-//! Blocks may contain private keys, so every buffer is zeroized on drop.
+//! Blocks may contain private keys, so decoded bytes are zeroized on drop.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use rsa::pkcs8::der::pem::{LineEnding, encode_string};
 use zeroize::Zeroizing;
 
 pub(super) struct PemBlock<'a> {
@@ -69,29 +70,12 @@ impl<'a> PemBlock<'a> {
     }
 }
 
-/// Appends a block with lines of 64 characters that end with LF.
-pub(super) fn write_block(label: &str, bytes: &[u8], text: &mut Zeroizing<String>) {
-    let mut digits = Zeroizing::new(vec![0; bytes.len().div_ceil(3) * 4]);
-    // The buffer has the length of the encoding.
-    let written = STANDARD
-        .encode_slice(bytes, &mut digits)
-        .unwrap_or_default();
-    let lines = digits
-        .get(..written)
-        .unwrap_or_default()
-        .chunks(LINE_CHARACTERS);
-    // Reserved in advance: a reallocation would leave parts of a private key in the old buffer.
-    text.reserve(written + written / LINE_CHARACTERS + 2 * (label.len() + FRAME_BYTES));
-    for part in [BEGIN, label, DASHES, "\n"] {
-        text.push_str(part);
-    }
-    for line in lines {
-        text.extend(line.iter().copied().map(char::from));
-        text.push('\n');
-    }
-    for part in [END, label, DASHES, "\n"] {
-        text.push_str(part);
-    }
+/// Returns a block with lines of 64 characters that end with LF, or `None` if the label is malformed.
+///
+/// The text is allocated once: a reallocation would leave parts of a private key in the old buffer. The caller zeroizes a text with
+/// a private key.
+pub(super) fn block(label: &str, bytes: &[u8]) -> Option<String> {
+    encode_string(label, LineEnding::LF, bytes).ok()
 }
 
 fn first_block(text: &str) -> Option<(PemBlock<'_>, &str)> {
@@ -108,11 +92,6 @@ fn first_block(text: &str) -> Option<(PemBlock<'_>, &str)> {
     };
     Some((block, after))
 }
-
-const LINE_CHARACTERS: usize = 64;
-
-/// An upper bound for the bytes of the first or last line in addition to the label.
-const FRAME_BYTES: usize = 20;
 
 const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
@@ -172,12 +151,11 @@ mod tests {
     fn written_block_is_strict_and_decodes_to_its_bytes() {
         for length in [0, 1, 47, 48, 49, 5_000] {
             let bytes = vec![7; length];
-            let mut text = Zeroizing::new(String::new());
-            write_block("A B", &bytes, &mut text);
+            let text = block("A B", &bytes).unwrap();
             let block = PemBlock::all(&text).next().unwrap();
             assert_eq!(*block.decode().unwrap(), bytes);
             assert!(block.is_strict() || length == 0);
-            assert!(text.lines().all(|line| line.len() <= LINE_CHARACTERS));
+            assert!(text.lines().all(|line| line.len() <= 64));
         }
     }
 

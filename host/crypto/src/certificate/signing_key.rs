@@ -25,11 +25,10 @@ use rsa::{
 };
 use sha2::Sha256;
 use x509_parser::x509::SubjectPublicKeyInfo;
-use zeroize::Zeroizing;
 
 use super::{
     facts,
-    pem::{PemBlock, write_block},
+    pem::{self, PemBlock},
     shape::constructed,
 };
 
@@ -194,11 +193,8 @@ pub(super) fn stored_text(pem: &Secret) -> Secret {
     if parameters.all(|block| block.is_strict()) && key.is_some_and(|key| key.is_strict()) {
         return pem.clone();
     }
-    let rewritten = key_block(pem.expose()).and_then(|block| {
-        let mut text = Zeroizing::new(String::new());
-        write_block(block.label, &block.decode()?, &mut text);
-        Some(Secret::new(std::mem::take(&mut *text)))
-    });
+    let rewritten = key_block(pem.expose())
+        .and_then(|block| Some(Secret::new(pem::block(block.label, &block.decode()?)?)));
     rewritten.unwrap_or_else(|| pem.clone())
 }
 
