@@ -55,26 +55,6 @@ pub struct KeyManagementPlugin {
     settings: PluginSettings,
 }
 
-#[derive(Debug, thiserror::Error)]
-enum PluginError {
-    #[error("trusted_authorities: the file must contain at least one PEM certificate")]
-    AuthoritiesMalformed,
-    #[error("the key management plugin at {socket} could not {action}: {reason}")]
-    CallFailed {
-        socket: String,
-        action: &'static str,
-        reason: String,
-    },
-    #[error("host: {0:?} is not a host name")]
-    HostMalformed(String),
-    #[error("there is no socket at {0}; start the key management plugin")]
-    SocketAbsent(String),
-    #[error(
-        "the key management plugin at {socket} has protocol version {version:?}, expected {PROTOCOL_VERSION}"
-    )]
-    VersionDiffers { socket: String, version: String },
-}
-
 impl PluginSettings {
     /// The default deadline of one call.
     pub const DEADLINE: Duration = Duration::from_secs(3);
@@ -83,7 +63,7 @@ impl PluginSettings {
 impl KeyManagementPlugin {
     /// Creates a client that connects on its first call.
     pub fn new(settings: PluginSettings) -> Result<Self, KeyManagementError> {
-        let channel = channel(&settings).map_err(into_port)?;
+        let channel = channel(&settings)?;
         Ok(Self {
             client: Grpc::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX),
             settings,
@@ -106,10 +86,10 @@ impl KeyManagementPlugin {
             response.map_err(|status| self.failed(&VERSION, &status))?;
         let socket = self.settings.socket.display().to_string();
         if response.version != PROTOCOL_VERSION {
-            return Err(into_port(PluginError::VersionDiffers {
-                socket,
-                version: sanitized(&response.version),
-            }));
+            let version = sanitized(&response.version);
+            return Err(failure(format!(
+                "the key management plugin at {socket} has protocol version {version:?}, expected {PROTOCOL_VERSION}"
+            )));
         }
         tracing::info!(
             kms.socket = socket,
@@ -160,14 +140,16 @@ impl KeyManagementPlugin {
     }
 
     fn failed(&self, method: &Method, status: &Status) -> KeyManagementError {
-        let socket = self.settings.socket.display().to_string();
-        if matches!(self.settings.socket.try_exists(), Ok(false)) {
-            return into_port(PluginError::SocketAbsent(socket));
-        }
-        into_port(PluginError::CallFailed {
-            socket,
-            action: method.action,
-            reason: reason(status),
+        let socket = self.settings.socket.display();
+        failure(match self.settings.socket.try_exists() {
+            Ok(false) => {
+                format!("there is no socket at {socket}; start the key management plugin")
+            }
+            _ => format!(
+                "the key management plugin at {socket} could not {}: {}",
+                method.action,
+                reason(status)
+            ),
         })
     }
 }
@@ -223,8 +205,8 @@ const DECRYPT: Method = Method {
 };
 
 /// Creates a channel that connects on first use, and reconnects if the connection is lost.
-fn channel(settings: &PluginSettings) -> Result<Channel, PluginError> {
-    let malformed = |_| PluginError::HostMalformed(settings.host.clone());
+fn channel(settings: &PluginSettings) -> Result<Channel, KeyManagementError> {
+    let malformed = |_| failure(format!("host: {:?} is not a host name", settings.host));
     let scheme = match &settings.trusted_authorities_pem {
         Some(_) => "https",
         None => "http",
@@ -249,14 +231,16 @@ fn channel(settings: &PluginSettings) -> Result<Channel, PluginError> {
     })))
 }
 
-fn tls(authorities_pem: &[u8], host: &str) -> Result<ClientTlsConfig, PluginError> {
+fn tls(authorities_pem: &[u8], host: &str) -> Result<ClientTlsConfig, KeyManagementError> {
     let authorities: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(authorities_pem).collect();
     if authorities.is_ok_and(|authorities| !authorities.is_empty()) {
         return Ok(ClientTlsConfig::new()
             .domain_name(host)
             .ca_certificate(Certificate::from_pem(authorities_pem)));
     }
-    Err(PluginError::AuthoritiesMalformed)
+    Err(failure(
+        "trusted_authorities: the file must contain at least one PEM certificate".to_owned(),
+    ))
 }
 
 /// Returns whether a retry may succeed.
@@ -287,9 +271,8 @@ fn reason(status: &Status) -> String {
     reason
 }
 
-fn into_port(failed: PluginError) -> KeyManagementError {
-    let boxed: Box<dyn std::error::Error + Send + Sync> = Box::new(failed);
-    boxed.into()
+fn failure(text: String) -> KeyManagementError {
+    KeyManagementError(text.into())
 }
 
 const PROTOCOL_VERSION: &str = "v1beta1";
