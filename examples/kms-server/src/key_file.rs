@@ -1,11 +1,10 @@
 //! Encryption with a key in a file.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, OpenOptions},
     io::{self, Write},
     os::unix::fs::OpenOptionsExt,
     path::Path,
-    process,
 };
 
 use aws_lc_rs::{
@@ -69,37 +68,20 @@ impl KeyKeeper for KeyFile {
     }
 }
 
-/// Creates the key file atomically: it is complete or absent, even after a crash. If another process creates it first, returns that
-/// process's key.
+/// Creates the key file. If another process creates it first, returns that process's key.
 fn make(path: &Path) -> io::Result<Vec<u8>> {
     let mut key = vec![0; KEY_BYTES];
     rand::fill(&mut key).map_err(|_| io::Error::other("could not read random bytes"))?;
-    let temporary = path.with_added_extension(format!("{}.new", process::id()));
-    let written = write(&temporary, &key).and_then(|()| fs::hard_link(&temporary, path));
-    let removed = fs::remove_file(&temporary);
-    match written {
+    let mut options = OpenOptions::new();
+    match options.write(true).create_new(true).mode(0o600).open(path) {
         Err(failure) if failure.kind() == io::ErrorKind::AlreadyExists => return fs::read(path),
-        written => written?,
+        opened => {
+            let mut file = opened?;
+            file.write_all(&key)?;
+            file.sync_all()?;
+        }
     }
-    removed?;
-    let folder = path.parent().filter(|folder| *folder != Path::new(""));
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
     Ok(key)
-}
-
-fn write(path: &Path, key: &[u8]) -> io::Result<()> {
-    // An existing file is left over from an ended process with the same id.
-    match fs::remove_file(path) {
-        Err(failure) if failure.kind() != io::ErrorKind::NotFound => return Err(failure),
-        _ => {}
-    }
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
-    file.write_all(key)?;
-    file.sync_all()
 }
 
 const KEY_BYTES: usize = 32;
