@@ -171,18 +171,7 @@ pub fn python_program(name: &str) -> Option<Command> {
         ));
         return None;
     }
-    if environment.join("pyvenv.cfg").is_file() {
-        return Some(Command::new(environment.join("bin").join(name)));
-    }
-    // A plain folder of packages, for the system's Python.
-    let program = environment.join("bin").join(name);
-    let mut command = if program.is_file() {
-        Command::new(program)
-    } else {
-        Command::new(name)
-    };
-    command.env("PYTHONPATH", &environment);
-    Some(command)
+    Some(Command::new(environment.join("bin").join(name)))
 }
 
 /// The folder in which `cargo xtask test` installs the environment.

@@ -81,38 +81,15 @@ impl PythonEnvironment {
     /// Installs the packages into a virtual environment, unless they are already installed in these versions. On Debian, virtual
     /// environments need a package of their own.
     pub(crate) fn ensure(self) -> Result<()> {
-        self.ensure_with(|| {
-            make(&self.path()).map(|()| Command::new(self.path().join("bin/python3")))
-        })
-    }
-
-    /// Like [`Self::ensure`], but uses a plain folder with the packages if no virtual environment can be created.
-    pub(crate) fn ensure_in_any_folder(self) -> Result<()> {
-        self.ensure_with(|| {
-            Ok(if make(&self.path()).is_ok() {
-                Command::new(self.path().join("bin/python3"))
-            } else {
-                let _ = fs::remove_dir_all(self.path());
-                let mut python = Command::new("python3");
-                python.env("PIP_TARGET", self.path());
-                python
-            })
-        })
-    }
-
-    /// `make` creates the environment, and returns the Python that installs into it.
-    fn ensure_with(self, make: impl FnOnce() -> Result<Command>) -> Result<()> {
         let requirements = step::workspace().join(self.requirements);
-        install_unless_current(&self.path(), &requirements, PYTHON_INSTALLED, |_| {
-            let mut python = make()?;
+        let folder = step::workspace().join(self.folder);
+        install_unless_current(&folder, &requirements, PYTHON_INSTALLED, |folder| {
+            make(folder)?;
+            let mut python = Command::new(folder.join("bin/python3"));
             python.args(["-m", "pip", "install", "--quiet"]);
             python.args(["--disable-pip-version-check", "--requirement"]);
             step::run_over_network(python.arg(&requirements))
         })
-    }
-
-    fn path(self) -> PathBuf {
-        step::workspace().join(self.folder)
     }
 }
 
@@ -133,7 +110,7 @@ const PYTHON_INSTALLED: &str = "installed.txt";
 /// Installs missing programs if possible: on Debian, as root. Otherwise the tests that need them print that they are skipped.
 pub(crate) fn ensure_programs() {
     ensure_packages();
-    if let Err(reason) = SCHEMATHESIS.ensure_in_any_folder() {
+    if let Err(reason) = SCHEMATHESIS.ensure() {
         eprintln!(
             "xtask: schemathesis can't be installed, so the test that needs it is skipped: {reason:#}"
         );

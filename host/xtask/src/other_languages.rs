@@ -155,7 +155,7 @@ fn build_with_starling_monkey(folder: &Path, output: &Path) -> Result<(), NotBui
     fs::copy(folder.join(STARLING_MONKEY_SCRIPT), &script)
         .with_context(|| script.display().to_string())
         .map_err(NotBuilt::Failed)?;
-    let mut node = Command::new("node");
+    let mut node = toolchains::command("node");
     node.args([&script, &folder.to_owned(), &output.to_owned()]);
     step::run(&mut node).map_err(NotBuilt::Failed)
 }
