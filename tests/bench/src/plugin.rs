@@ -4,26 +4,20 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     num::NonZeroUsize,
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use keywright_core::{credential::CredentialType, ports::Generator};
-use keywright_harness::component;
 use keywright_runtime::{
-    CacheKey, Compiler, Grant, Limits, PluginConfig, RandomError, RandomSource, Runtime,
-    RuntimeConfig, SandboxConfig,
+    CacheKey, Compiler, Grant, Limits, PluginConfig, Runtime, RuntimeConfig, SandboxConfig,
+    SystemRandom,
 };
-use rand::{Rng, SeedableRng, rngs::ChaCha12Rng};
 use serde_json::Map;
 
 use crate::{server, statistics::Outcome};
 
 /// Loads a generator like the server, but with one thread for its calls.
-pub(crate) fn load(
-    name: &str,
-    plugin: PluginConfig,
-    random: Arc<dyn RandomSource>,
-) -> Outcome<Arc<dyn Generator>> {
+pub(crate) fn load(name: &str, plugin: PluginConfig) -> Outcome<Arc<dyn Generator>> {
     let cache = server::directory()?;
     let config = RuntimeConfig {
         sandbox: SandboxConfig {
@@ -38,21 +32,13 @@ pub(crate) fn load(
     let runtime = Runtime::load(
         &config,
         &CacheKey::new(&[0; 32]),
-        random,
+        Arc::new(SystemRandom),
         Arc::new(|_, _| None),
     )?;
     let credential_type = CredentialType::parse(name)?;
     runtime
         .generator(&credential_type)
         .ok_or_else(|| format!("no generator of {name} was loaded").into())
-}
-
-/// Loads a shipped generator in the same way.
-pub(crate) fn load_shipped(
-    name: &str,
-    random: Arc<dyn RandomSource>,
-) -> Outcome<Arc<dyn Generator>> {
-    load(name, config(&component(name), vec![Grant::Random]), random)
 }
 
 /// Returns a plugin of this component, with these grants and the default limits.
@@ -64,40 +50,5 @@ pub(crate) fn config(component: &Path, grants: Vec<Grant>) -> PluginConfig {
         grants,
         derived: true,
         limits: Limits::default(),
-    }
-}
-
-/// A repeatable random stream, so that both sides of a comparison get the same bytes and do the same work.
-#[derive(Clone)]
-pub(crate) struct RepeatableRandom(Arc<Mutex<ChaCha12Rng>>);
-
-impl RepeatableRandom {
-    pub(crate) fn new() -> Self {
-        Self(Arc::new(Mutex::new(ChaCha12Rng::seed_from_u64(0))))
-    }
-
-    /// Starts the stream with this number.
-    pub(crate) fn begin(&self, number: u64) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = ChaCha12Rng::seed_from_u64(number);
-    }
-
-    /// Returns this many bytes.
-    pub(crate) fn bytes(&self, count: u64) -> Vec<u8> {
-        let mut bytes = vec![0; usize::try_from(count).unwrap_or_default()];
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .fill_bytes(&mut bytes);
-        bytes
-    }
-}
-
-impl RandomSource for RepeatableRandom {
-    fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomError> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .fill_bytes(bytes);
-        Ok(())
     }
 }

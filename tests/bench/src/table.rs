@@ -98,8 +98,6 @@ impl fmt::Display for Table {
 pub(crate) enum Threshold {
     AtLeast(f64),
     AtMost(f64),
-    /// Less than this.
-    Below(f64),
     /// From the first up to and including the second.
     Within(f64, f64),
 }
@@ -110,7 +108,6 @@ impl Threshold {
         let (words, is_met) = match self {
             Self::AtLeast(bound) => (format!(">= {bound}"), figure >= bound),
             Self::AtMost(bound) => (format!("<= {bound}"), figure <= bound),
-            Self::Below(bound) => (format!("< {bound}"), figure < bound),
             Self::Within(least, most) => (
                 format!("{least} to {most}"),
                 (least..=most).contains(&figure),
@@ -130,10 +127,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_figure_at_its_bound_meets_all_goals_except_below() {
+    fn a_figure_at_its_bound_meets_the_goal() {
         assert_eq!(Threshold::AtLeast(0.5).verdict(0.5), ">= 0.5: met");
         assert_eq!(Threshold::AtMost(3.0).verdict(3.0), "<= 3: met");
-        assert_eq!(Threshold::Below(1.0).verdict(1.0), "< 1: NOT MET");
         assert_eq!(Threshold::Within(0.5, 1.0).verdict(0.5), "0.5 to 1: met");
         let actual = Threshold::Within(0.5, 1.0).verdict(1.1);
         assert_eq!(actual, "0.5 to 1: NOT MET");

@@ -2,7 +2,6 @@
 
 mod bulk;
 mod existence;
-mod native;
 mod plugins;
 pub(crate) mod requests;
 mod scale;
@@ -27,7 +26,7 @@ pub(crate) struct Arguments {
     pub(crate) other: Option<PathBuf>,
 }
 
-pub(crate) const MEASUREMENTS: [Measurement; 16] = [
+pub(crate) const MEASUREMENTS: [Measurement; 15] = [
     ("get", requests::measure),
     ("interpolate", requests::measure),
     ("set", requests::measure),
@@ -38,7 +37,6 @@ pub(crate) const MEASUREMENTS: [Measurement; 16] = [
     ("find", |_, given| scale::measure_find(&given.sizes)),
     ("rotation", |_, given| bulk::measure_rotation(&given.sizes)),
     ("plugins", |_, given| plugins::measure(&given.components)),
-    ("rsa", |_, _| native::measure()),
     ("bulk", |_, _| bulk::measure()),
     ("existence", |_, _| existence::measure()),
     ("versions", |_, _| versions::measure()),
