@@ -211,6 +211,17 @@ fn missing_tool_is_reported_with_installation_instructions() {
     }
 }
 
+#[test]
+fn go_without_the_known_declaration_of_time_now_is_refused() {
+    let workshop = Workshop::with(&[]);
+    workshop.created("token", "go");
+    fs::create_dir_all(workshop.path("src/time")).unwrap();
+    workshop.write("src/time/time.go", "func Now() (now Time) {");
+    workshop.script("go", &format!("echo {:?}", workshop.path("")));
+    let failed = workshop.with_scripts().expect(1);
+    failed.errors.assert_contains("time.Now in an unknown way");
+}
+
 /// A C project runs no code of its own while it is built.
 #[test]
 fn python_does_not_import_ziglang_from_the_project() {

@@ -121,11 +121,12 @@ fn write_overlay(project: &Project<'_>, go: &Program) -> Result<PathBuf, Project
         .output()?;
     let root = String::from_utf8_lossy(&root);
     let original = Path::new(root.trim()).join("src/time/time.go");
-    let text = String::from_utf8_lossy(&read(&original)?).replacen(
-        GO_NOW,
-        &format!("{GO_NOW}\n\tpanic(\"{GO_NOW_PANIC}\")"),
-        1,
-    );
+    let panics = format!("{GO_NOW}\n\tpanic(\"{GO_NOW_PANIC}\")");
+    let text = String::from_utf8_lossy(&read(&original)?).replacen(GO_NOW, &panics, 1);
+    if !text.contains(&panics) {
+        let failure = "this Go version declares time.Now in an unknown way; use another version";
+        return Err(ProjectError::new(failure));
+    }
     let folder = Path::new(GENERATED).join("overlay");
     let patched = folder.join("time.go");
     write(&project.folder.join(&patched), text.as_bytes())?;
