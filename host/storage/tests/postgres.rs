@@ -84,13 +84,9 @@ async fn sessions_outlast_the_time_limits_of_the_database() {
 #[tokio::test]
 async fn commits_are_synchronous_despite_a_default_of_the_database() {
     let fixture = Fixture::new().await;
-    server().run_at(
-        &url(&fixture),
-        "alter table credential add check (current_setting('synchronous_commit') = 'on');
-        do $$ begin
-            execute format('alter database %I set synchronous_commit = off', current_database());
-        end $$",
-    );
+    let check = "alter table credential add check (current_setting('synchronous_commit') = 'on')";
+    fixture.change(check).await;
+    change_default(&fixture, "set synchronous_commit = off");
     let database = open(postgres_options(&url(&fixture))).await.unwrap();
     let new = version(&fixture, "/a", "value", 1);
     let appending = database.append(new, AppendCondition::Always, &[]);
@@ -134,9 +130,16 @@ async fn a_schema_that_hides_the_tables_or_is_open_is_refused() {
     assert_eq!(server().run_at(&url, tables), "");
     server().run_at(&url, "drop schema keywright");
     open(postgres_options(&url)).await.unwrap();
-    server().run_at(&url, "grant create on schema public to public");
+    // What another role may have created must not run.
+    let planted = "grant create on schema public to public;
+        create function has_schema_privilege(text, text, text) returns boolean language sql as 'select false';
+        create function run(oid, regclass) returns boolean language plpgsql as $$ begin raise 'planted'; end $$;
+        create operator = (leftarg = oid, rightarg = regclass, function = run)";
+    server().run_at(&url, planted);
     let cause = cause_of_refusal(postgres_options(&url)).await;
     assert!(cause.starts_with("every role may create"), "{cause}");
+    let reading = Database::open_to_read(&fixture.location.options()).await;
+    assert!(reading.is_err());
 }
 
 #[tokio::test]
@@ -158,12 +161,7 @@ async fn a_new_database_without_all_characters_is_refused() {
 async fn a_database_whose_sessions_disable_triggers_is_refused() {
     let fixture = Fixture::new().await;
     let url = url(&fixture);
-    server().run_at(
-        &url,
-        "do $$ begin
-            execute format('alter database %I set session_replication_role = replica', current_database());
-        end $$",
-    );
+    change_default(&fixture, "set session_replication_role = replica");
     let cause = cause_of_refusal(postgres_options(&url)).await;
     assert!(cause.starts_with("session_replication_role"), "{cause}");
     // Connections opened after the change must not write either.
@@ -383,10 +381,7 @@ async fn a_version_with_a_lower_sequence_than_earlier_ones_is_retried() {
 async fn a_check_reports_late_sequences_but_not_quoted_identifiers() {
     let fixture = Fixture::new().await;
     fixture.append("/a", "value", 1).await;
-    let quote = "do $$ begin
-        execute format('alter database %I set quote_all_identifiers = on', current_database());
-    end $$";
-    server().run_at(&url(&fixture), quote);
+    change_default(&fixture, "set quote_all_identifiers = on");
     let database = open(postgres_options(&url(&fixture))).await.unwrap();
     let none = Vec::<String>::new();
     assert_eq!(database.schema_differences().await.unwrap(), none);
@@ -397,6 +392,9 @@ async fn a_check_reports_late_sequences_but_not_quoted_identifiers() {
     let damage = database.damage().await.unwrap();
     assert!(damage[0].contains("table credential_version is behind its rows"));
     assert_eq!(damage.len(), 1, "{damage:?}");
+    let unreadable = "alter function pg_sequence_last_value(regclass) rename to no_value";
+    server().run_at(&url(&fixture), unreadable);
+    fixture.database.damage().await.unwrap_err();
 }
 
 // ---- Connections: failover, replacement, verification and read-only access ------------------------------------------
@@ -407,11 +405,8 @@ async fn a_refused_write_replaces_all_older_connections() {
     let url = url(&fixture);
     let credential = CredentialName::from_stored("/a".to_owned());
     let delete = || async { CredentialRepository::delete(&fixture.database, &credential).await };
-    let name = server().run_at(&url, "select current_database()");
-    let elsewhere = server().new_database();
-    let set = |rest: &str| server().run_at(&elsewhere, &format!("alter database {name} {rest}"));
     // Simulates connections to a server that became a standby.
-    set("set default_transaction_read_only = on");
+    change_default(&fixture, "set default_transaction_read_only = on");
     server().run_at(&url, TERMINATE);
     // Each terminated connection may fail one request.
     let failures = failures_before_success(async || fixture.database.ping().await).await;
@@ -419,7 +414,7 @@ async fn a_refused_write_replaces_all_older_connections() {
     let refused = delete().await;
     assert!(matches!(refused, Err(RepositoryError::Unavailable(_))));
     let before = server().run_at(&url, PROCESSES);
-    set("reset default_transaction_read_only");
+    change_default(&fixture, "reset default_transaction_read_only");
     let failures = failures_before_success(delete).await;
     assert!(failures <= 4, "{failures}");
     fixture.database.ping().await.unwrap();
@@ -567,6 +562,13 @@ fn url(fixture: &Fixture) -> String {
         Location::File(folder) => panic!("{} is not a server", folder.path().display()),
         Location::Server { url } => url.clone(),
     }
+}
+
+/// Changes a default of new sessions.
+fn change_default(fixture: &Fixture, change: &str) {
+    let name = server().run_at(&url(fixture), "select current_database()");
+    let change = format!("alter database {name} {change}");
+    server().run_at("postgres:///postgres", &change);
 }
 
 fn sequences_after(last: i64) -> String {
