@@ -51,11 +51,6 @@ pub(crate) enum SchemaVersionError {
     )]
     OtherSchema(String),
     #[error(
-        "every role may create objects in a schema of search_path, and their code would run as the server's role; revoke create on the \
-         schema from public, and grant it to the server's role"
-    )]
-    OpenSchema,
-    #[error(
         "migration {0} of the database is unknown to this server, although the server has later migrations; use the release that ran it"
     )]
     Unknown(i64),
@@ -278,11 +273,6 @@ pub(crate) mod statements {
             select 1 from information_schema.tables
             where table_schema = current_schema() and table_name = 'credential_version'
         ) limit 1";
-
-    /// Returns a row if every role may create objects in a schema of the search path. They can replace operators of statements.
-    pub(crate) const POSTGRES_OPEN_SCHEMA: &str = "
-        select 1 as found from unnest(current_schemas(false)) as name
-        where has_schema_privilege('public', name::text, 'create') limit 1";
 
     /// Returns the encoding if it can't store all characters and there are no tables of Keywright. `SQL_ASCII` stores any bytes.
     pub(crate) const POSTGRES_OTHER_ENCODING: &str = "

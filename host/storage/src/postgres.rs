@@ -103,16 +103,12 @@ pub(crate) async fn reach(options: &PostgresOptions) -> Result<(), DatabaseOpenE
     closed.map_err(|source| not_reached(&database, source))
 }
 
-/// Refuses the schema of another program, a schema that hides the tables of an earlier start, a schema in which every role may create
-/// objects that statements would use, and a new database whose encoding lacks characters.
+/// Refuses the schema of another program, a schema that hides the tables of an earlier start, and a new database whose encoding lacks
+/// characters.
 async fn require_own(connection: &mut PgConnection) -> Result<(), BoxDynError> {
     let other = sqlx::query_scalar(statements::POSTGRES_OTHER_SCHEMA);
     if let Some(schema) = other.fetch_optional(&mut *connection).await? {
         return Err(SchemaVersionError::OtherSchema(schema).into());
-    }
-    let open = sqlx::query(statements::POSTGRES_OPEN_SCHEMA);
-    if open.fetch_optional(&mut *connection).await?.is_some() {
-        return Err(SchemaVersionError::OpenSchema.into());
     }
     let encoding = sqlx::query_scalar(statements::POSTGRES_OTHER_ENCODING);
     if let Some(encoding) = encoding.fetch_optional(&mut *connection).await? {

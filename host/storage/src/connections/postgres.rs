@@ -418,7 +418,8 @@ impl PostgresConnection {
     }
 }
 
-/// Connects to a server, with these settings:
+/// Connects to a server. Refuses a database in which the server's statements would run the code of any role, before it runs one, and
+/// a session without triggers. Then sets:
 ///
 /// - With `statement_timeout`, the server also cancels a statement that this program has given up, and with
 ///   `client_connection_check_interval` a statement whose connection was closed. Otherwise the statement would keep running
@@ -438,6 +439,15 @@ pub(crate) async fn connect(
     wait_max: Duration,
 ) -> Result<PgConnection, sqlx::Error> {
     let mut connection = options.connect().await?;
+    for (condition, refusal) in [
+        (SCHEMA_IS_OPEN, OPEN_SCHEMA),
+        (TRIGGERS_ARE_OFF, NO_TRIGGERS),
+    ] {
+        let row = sqlx::raw_sql(condition).fetch_one(&mut connection).await?;
+        if row.try_get(0)? {
+            return Err(sqlx::Error::Configuration(refusal.into()));
+        }
+    }
     let milliseconds = milliseconds(wait_max);
     for setting in [
         format!("set statement_timeout = {milliseconds}"),
@@ -462,20 +472,7 @@ pub(crate) async fn connect(
             outcome => outcome?,
         }
     }
-    require_triggers(&mut connection).await?;
     Ok(connection)
-}
-
-/// Refuses a session in which neither triggers nor foreign keys are active, by a default of the role or the database: writes would
-/// leave the index of names incomplete. The server can't change the setting, which needs a privilege.
-async fn require_triggers(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
-    match sqlx::raw_sql(TRIGGERS_ARE_OFF).fetch_one(connection).await {
-        Err(error) if is_unknown_setting(&error) => Ok(()),
-        Ok(row) if row.try_get(0)? => Err(sqlx::Error::Configuration(
-            "session_replication_role is replica, which disables triggers; reset it for the role and the database".into(),
-        )),
-        outcome => outcome.map(drop),
-    }
 }
 
 fn is_unknown_setting(error: &sqlx::Error) -> bool {
@@ -515,7 +512,20 @@ const STATEMENT_MILLISECONDS_MAX: u128 = 0x7fff_ffff;
 /// The codes of a setting that the database does not have, or not on its operating system.
 const UNKNOWN_SETTING: [&str; 3] = ["42704", "0A000", "22023"];
 
-const TRIGGERS_ARE_OFF: &str = "select current_setting('session_replication_role') = 'replica'";
+/// Returns whether every role may create objects in a schema of the search path. Such objects can replace functions and operators
+/// without a schema, so each one here has a schema.
+const SCHEMA_IS_OPEN: &str = "select exists (
+    select from pg_catalog.unnest(pg_catalog.current_schemas(false)) as name
+    where pg_catalog.has_schema_privilege('public', name::pg_catalog.text, 'create'))";
+
+const OPEN_SCHEMA: &str = "every role may create objects in a schema of search_path, and their code would run as the server's role; revoke \
+                           create on the schema from public, and grant it to the server's role";
+
+/// Returns whether a default of the role or the database disables triggers and foreign keys: writes would leave the index of names
+/// incomplete. The server can't change the setting, which needs a privilege.
+const TRIGGERS_ARE_OFF: &str = "select pg_catalog.current_setting('session_replication_role') operator(pg_catalog.=) 'replica'";
+
+const NO_TRIGGERS: &str = "session_replication_role is replica, which disables triggers; reset it for the role and the database";
 
 /// Changes nothing if there is no transaction.
 pub(super) const POSTGRES_ROLLBACK: &str = "rollback";
