@@ -232,17 +232,6 @@ async fn a_snapshot_lasts_until_its_reads_end() {
 }
 
 #[tokio::test]
-async fn parameters_are_bound_by_their_numbers() {
-    let folder = tempfile::tempdir().unwrap();
-    let connections = Connections::Sqlite(readers(&folder, 1, LONG).await);
-    let query = statement("select $2 as second, $1 as first, $2 as again").short();
-    let query = query.bind("one").bind("two");
-    let row = connections.fetch_optional(query).await.unwrap().unwrap();
-    let texts: [String; 3] = std::array::from_fn(|position| row.at(position).unwrap());
-    assert_eq!(texts, ["two", "one", "two"]);
-}
-
-#[tokio::test]
 async fn the_server_cancels_a_statement_after_the_client_gives_up() {
     let wait_max = Duration::from_secs(2);
     let Some((url, connections)) = connections_to_postgres(1, wait_max).await else {

