@@ -12,6 +12,7 @@ mod script;
 use std::{
     fs,
     io::{BufRead, BufReader},
+    iter,
     os::unix::process::CommandExt,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -250,12 +251,20 @@ struct DriverProcess {
 }
 
 impl DriverProcess {
-    /// Starts the process on a free port, and returns its address.
+    /// Starts the process on a free port, and returns its address. The process exits if another one takes the port that it has chosen.
     fn start() -> (Self, String) {
+        let attempts = iter::repeat_with(Self::attempt).take(5);
+        attempts.flatten().next().expect("chromedriver starts")
+    }
+
+    fn attempt() -> Option<(Self, String)> {
         let folder = TempDir::new().unwrap();
         let mut shell = Command::new("sh")
             // Ends all processes once standard input ends, at the latest when the test process exits.
-            .args(["-c", "chromedriver --port=0 & read -r _; kill -9 0"])
+            .args([
+                "-c",
+                "chromedriver --port=0 & exec >&-; read -r _; kill -9 0",
+            ])
             .process_group(0)
             .env("HOME", folder.path())
             .env("TMPDIR", folder.path())
@@ -270,12 +279,11 @@ impl DriverProcess {
             let (_, port) = line.split_once("started successfully on port ")?;
             Some(port.trim_end_matches('.').to_owned())
         });
-        let address = format!("http://127.0.0.1:{}", port.unwrap());
         let process = Self {
             shell,
             _folder: folder,
         };
-        (process, address)
+        Some((process, format!("http://127.0.0.1:{}", port?)))
     }
 }
 
