@@ -423,6 +423,24 @@ fn form_urlencoded(text: &str) -> String {
 }
 
 #[tokio::test]
+async fn a_connection_is_closed_after_a_request_of_ambiguous_length() {
+    let server = server().await;
+    for path in ["/health", "/console/login", "/console"] {
+        let ambiguous = format!(
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\
+            Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+        );
+        let next = "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        let mut connection = server.connect();
+        connection.send(ambiguous.as_bytes());
+        connection.send(next.as_bytes());
+        let received = String::from_utf8(connection.receive_to_end()).unwrap();
+        assert!(received.starts_with("HTTP/1.1 400"), "{received}");
+        assert_eq!(received.matches("HTTP/1.1 ").count(), 1, "{received}");
+    }
+}
+
+#[tokio::test]
 async fn a_link_fills_in_neither_the_actor_nor_the_operations() {
     let (_server, mut browser) = with_a_credential().await;
     let query = "path=/a&actor=uaa-user:x&operation.read=true";

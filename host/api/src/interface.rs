@@ -11,7 +11,7 @@ use axum::{
     extract::Request,
     http::{
         HeaderValue, Method, StatusCode,
-        header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER},
+        header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE, RETRY_AFTER},
         request::Parts,
     },
     response::{IntoResponse, Response},
@@ -141,8 +141,10 @@ pub(crate) async fn with_page(
     let (parts, body) = response.into_parts();
     let message = message(body).await.unwrap_or_default();
     let mut page = interface.refused(request, parts.status, &message);
-    if let Some(retry_after) = parts.headers.get(RETRY_AFTER) {
-        page.headers_mut().insert(RETRY_AFTER, retry_after.clone());
+    for name in [CONNECTION, RETRY_AFTER] {
+        if let Some(value) = parts.headers.get(&name) {
+            page.headers_mut().insert(name, value.clone());
+        }
     }
     page
 }
