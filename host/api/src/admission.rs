@@ -1,5 +1,5 @@
-//! Admission of requests: limits on the size of their heads, on the number in progress (in total and per actor), and on the
-//! request rate of each actor; and read-only mode, with the actors that may switch it.
+//! Limits on requests: on the size of their heads, on the number in progress (in total and per actor), and on the rate of each actor.
+//! Also read-only mode, with the actors that may switch it.
 //!
 //! [`refused_head`] runs before everything else. [`Admission`] runs after authentication, so that unauthenticated requests
 //! take no slot, and `/health` responds even if the server is busy. [`ServerMode::refusal`] runs last, before the handler.

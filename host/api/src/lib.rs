@@ -4,8 +4,8 @@
 //! [`management_router`] creates the service for monitoring. Each endpoint is declared in one file below `routes/`: its
 //! route (method, path, access, audit action, description), its request and response, and its handler. Other modules:
 //!
-//! - `request/` normalizes paths, and parses queries and bodies, so that unknown, missing and malformed fields each get the status that clients
-//!   expect;
+//! - `request/` normalizes paths, and parses queries and bodies, so that unknown, missing and malformed fields get the statuses that
+//!   clients expect;
 //! - `response/` renders versions, and contains the only mapping of failures to statuses and bodies;
 //! - `description/` generates the API description from the routes, and the page that shows it;
 //! - [`authentication`] authenticates callers; [`development_identity`] is an identity provider for development;

@@ -1,6 +1,6 @@
 //! Defines routes and the access that each requires, finds the route of a request, and counts its responses.
 //!
-//! Callers can't add values of labels: they are mounted routes, known methods and statuses.
+//! Callers can't add values of labels, which are mounted routes, known methods and statuses.
 
 use std::{convert::Infallible, net::IpAddr, pin::Pin, sync::Arc, time::Duration};
 

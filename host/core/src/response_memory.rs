@@ -1,8 +1,8 @@
 //! Limits of the memory used by responses: per response, per actor and in total.
 //!
-//! A use case reserves memory before it reads the data of its response, or as soon as their size is known. The reservation is
-//! released when the connection has accepted the whole response. So a client that requests large responses and reads nothing
-//! occupies at most its actor's limit.
+//! A use case reserves memory before it reads the data of its response, or as soon as its size is known. The reservation is released when
+//! the connection has accepted the whole response. So a client that requests large responses and reads nothing occupies at most its
+//! actor's limit.
 
 use std::{
     collections::{HashMap, hash_map::Entry},

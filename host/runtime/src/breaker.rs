@@ -87,7 +87,7 @@ impl Breaker {
         open_for.filter(|left| !left.is_zero())
     }
 
-    /// Returns the state of one of the component's plugins, without what only a generator has.
+    /// Returns the state of one of the component's plugins, without the fields of a generator.
     pub(crate) fn state(&self, plugin: &Plugin, actor: &Actor) -> PluginState {
         let (calls, faults) = plugin.measurements.counts();
         PluginState {

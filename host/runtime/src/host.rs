@@ -1,5 +1,5 @@
-//! The host's state for one call of a guest, with the limiter of its memories and tables; the interfaces for guests (random bytes,
-//! signing by issuers, and notes); and the generated bindings of the interfaces in `wit/`.
+//! The host's state for one call of a guest, the interfaces for guests (random bytes, signing by issuers, and notes), and the generated
+//! bindings of the interfaces in `wit/`.
 //!
 //! The host uses only the types of the bindings, and the functions of `wasi:random`. The names of all other functions depend on the
 //! version that a component is built for (`interfaces.rs`).

@@ -14,8 +14,9 @@
 //! [`PluginUnderTest`] runs a single component for its author, as [`Runtime`] runs the plugins of a server.
 //!
 //! To add an interface for guests: describe it in `wit/`, name and implement it in `host.rs`, and add it with its versions and a
-//! [`Grant`] to the table in `interfaces.rs`. To call a new optional interface of guests: name it in `host.rs`, and look it up and
-//! call it in `generator/guest.rs`. To release a new version of `wit/`: see `wit/README.md`, and add it to `interfaces.rs`.
+//! [`Grant`] to the table in `interfaces.rs`. To call a new optional interface of guests: name it in `host.rs`, look it up in
+//! `generator/exports.rs`, and call it in `generator/guest.rs`. To release a new version of `wit/`: see `tests/plugins/released.rs`, and
+//! add it to `interfaces.rs`.
 
 mod breaker;
 mod cache;

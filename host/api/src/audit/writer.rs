@@ -9,7 +9,7 @@
 //! - The trail's own thread is the writer if appends may be slow ([`AuditSink::is_prompt`]), if the runtime has only one
 //!   thread, if no request waits for the events, after failures, and for events that are queued during a request's second call.
 //!
-//! A call writes the events of all requests that have few. It adds those of one actor that has requests with many events, or many
+//! A call writes the events of all requests with few events. It adds events of one actor that has requests with many events, or many
 //! events for which no request waits. So if the sink is slow, an actor delays others only briefly.
 //!
 //! Events that could not be written stay in the queue, and are written first when the sink works again.
@@ -86,7 +86,7 @@ pub(super) struct Queue {
     pub(super) lines: Vec<u8>,
     /// Senders to the requests that wait until all these lines are written.
     waiting: Vec<Outcome>,
-    /// The other lines. Each write adds those of one turn, so requests with few events don't wait for all of them if the sink is slow.
+    /// The other lines. Each write adds one turn of them.
     by_actor: LinesByActor,
     /// The number of bytes being written.
     bytes_taken: usize,
@@ -100,14 +100,14 @@ pub(super) struct Queue {
     pub(super) is_closed: bool,
 }
 
-/// The lines of requests with many events, and of actors with many lines for which no request waits. Actors take turns, so that
-/// the events of one actor delay those of others only briefly.
+/// The lines of requests with many events, and of actors with many lines for which no request waits. Actors take turns, so that one actor
+/// delays others only briefly.
 #[derive(Default)]
 struct LinesByActor {
     actors: HashMap<String, ActorLines>,
     /// The actors with lines, in the order of their turns.
     turns: VecDeque<String>,
-    /// The number of bytes of each actor in the next write for which no request waits, without those in `actors`.
+    /// The number of bytes of each actor in the next write for which no request waits, without the bytes in `actors`.
     unawaited: HashMap<String, usize>,
 }
 
@@ -128,7 +128,7 @@ impl LinesByActor {
         self.actors.get(actor).map_or(0, |own| own.bytes)
     }
 
-    /// Returns the number of bytes of all actors, of which each actor's count up to this maximum.
+    /// Returns the number of bytes of all actors. Counts at most this maximum for each actor.
     fn bytes_up_to(&self, bytes_per_actor_max: usize) -> usize {
         let counted = self.actors.values();
         counted.map(|own| own.bytes.min(bytes_per_actor_max)).sum()
@@ -154,8 +154,8 @@ impl LinesByActor {
         own.requests.push_back((lines.to_vec(), sender));
     }
 
-    /// Begins the next write. Moves lines of the actor whose turn it is: those of one request, or of several requests with at most
-    /// [`FEW_EVENTS_BYTES_MAX`] together.
+    /// Begins the next write. Moves lines of the next actor: of one request, or of several requests with at most [`FEW_EVENTS_BYTES_MAX`]
+    /// together.
     fn take_turn(&mut self, lines: &mut Vec<u8>, waiting: &mut Vec<Outcome>) {
         self.unawaited.clear();
         let Some(actor) = self.turns.pop_front() else {
@@ -184,9 +184,9 @@ impl LinesByActor {
 }
 
 impl Queue {
-    /// Returns whether this many more bytes of an actor fit. Any number fits if no others are queued or being written, because the
-    /// reported actions are already complete. The bytes in [`LinesByActor`] of one actor count up to a quarter of the maximum, and
-    /// its further bytes don't fit. So one actor can't fill the queue.
+    /// Returns whether this many more bytes of an actor fit. Any number fits if no lines are queued or being written, because the
+    /// reported actions are already complete. In [`LinesByActor`], an actor's bytes fit up to a quarter of the maximum. So one actor
+    /// can't fill the queue.
     pub(super) fn has_room(&self, actor: &str, bytes: usize, bytes_max: usize) -> bool {
         let per_actor_max = bytes_max / ACTORS_TO_FILL_QUEUE;
         let counted = self.by_actor.bytes_up_to(per_actor_max);

@@ -355,7 +355,7 @@ impl IntoResponse for TokenError {
 }
 
 impl TokenError {
-    /// Returns the reason as text. It says more than the response to a request with the token: also why a token is invalid.
+    /// Returns the reason as text. Unlike the response to a request with the token, it contains why a token is invalid.
     fn into_reason(self) -> String {
         match self {
             Self::Invalid(reason) => reason.to_owned(),

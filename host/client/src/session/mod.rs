@@ -6,9 +6,9 @@
 //! `KEYWRIGHT_CLIENT_DIRECTORY` names another folder. It is created with mode 0700; the mode of an existing folder is not changed.
 //!
 //! - `settings.toml`, written by you: see `SettingsFile`. It contains no secrets, so its mode is not checked.
-//! - `session.json`, written by `keywright login` and deleted by `keywright logout`. It contains the server's address and tokens,
-//!   never a password or a client secret. The tokens are only sent to that server. Every write sets mode 0600. If others can read
-//!   the file, each run prints a warning and continues.
+//! - `session.json`, written by `keywright login` and deleted by `keywright logout`. It contains the server's address and tokens, never a
+//!   password or a client secret. The tokens are only sent to that server and its identity provider. Every write sets mode 0600. If
+//!   others can read the file, each run prints a warning and continues.
 //!
 //! Several runs may use the folder concurrently: a lock on the empty file `session.lock` serializes renewals and other changes of
 //! the session. A run whose tokens have expired first takes over the tokens that other runs of the same login have stored. It does

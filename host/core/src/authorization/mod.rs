@@ -3,9 +3,9 @@
 //! A use case requests a [`Permit`] from [`Authorization`]. Each request, granted or not, is recorded in the caller's
 //! [`Trail`], from which the audit trail is written.
 //!
-//! The types guarantee that use cases decrypt and encrypt only through `VersionStore::open` and `VersionStore::seal`, which
-//! require a permit for exactly this credential and check its operation. `seal` requires a permit to write. `open` requires a
-//! permit to read, to write, or to delete with decryption. Only this crate can create a permit.
+//! The types guarantee that requests decrypt and encrypt only through `VersionStore::open` and `VersionStore::seal`, which require a
+//! permit for exactly this credential. `seal` requires a permit to write. `open` requires a permit to read, to write, or to delete with
+//! decryption. Only the check and the rotation of keys, which act for no caller, need no permits.
 //!
 //! The types do not guarantee that a use case requests a permit before it lists, deletes, or reads unencrypted data, nor that it
 //! requests the right operation. Tests cover this: `host/api/tests/service/routes.rs` checks that every route of the router
@@ -24,7 +24,7 @@
 //! There are five exceptions:
 //! - A missing write permission has its own result, [`UseCaseError::WriteNotPermitted`]. It is the same for names that exist and for
 //!   names that don't, except that a name stored in another casing also needs the permission in that casing.
-//! - Writes by the id of a certificate reveal whether the id exists, because ids can't be guessed.
+//! - Writes by the id of a certificate reveal whether the id exists. Ids can't be guessed.
 //! - A bulk regeneration succeeds if its CA or input is absent, and so does an import of parameters if an input is absent. So a
 //!   refusal reveals that the name is stored in another casing.
 //! - A search takes longer the more names match, including names that the caller may not read. A search below a path considers
@@ -365,8 +365,7 @@ impl Authorization {
     }
 }
 
-/// Proof that a caller may perform one operation on one credential, or on its permissions. Only this module creates
-/// permits, and only returns them after the permissions of the caller have allowed the operation.
+/// Proof that a caller may perform one operation on one credential, or on its permissions. Only this module creates permits.
 #[derive(Debug)]
 pub struct Permit<'a> {
     trail: &'a Trail,

@@ -162,7 +162,7 @@ fn canonicalize(name: &mut Value) {
     }
 }
 
-/// Returns the inputs that the canonical parameters of the credential `of` name.
+/// Returns the inputs in the canonical parameters of the credential `of`.
 ///
 /// # Errors
 /// If they are malformed, too many, or include the credential itself.

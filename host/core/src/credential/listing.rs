@@ -220,7 +220,7 @@ impl<'a, T: Listed> ReadableList<'a, T> {
         }
     }
 
-    /// Like [`ReadableList::narrowed`], for a search whose response contains no other names than those that it finds.
+    /// Like [`ReadableList::narrowed`], for a search whose response contains only names that it finds.
     pub(super) async fn of_names(
         authorization: &Authorization,
         caller: &'a Caller,

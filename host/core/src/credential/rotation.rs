@@ -284,8 +284,8 @@ struct Walk<'a> {
     permissions: EffectivePermissions,
     /// The folded names of the rotated CA, and of the credentials that were checked as signed by a CA.
     seen: HashSet<String>,
-    /// The certificates whose signed credentials have not been checked, each with its active version. Also a certificate that is
-    /// no CA may have signed some, with an older version.
+    /// The certificates whose signed credentials have not been checked, each with its active version. An older version may have been a
+    /// CA.
     authorities: Vec<(CredentialName, Uuid)>,
     /// The certificates of CA versions, in DER; `None` if a version does not exist, or its certificate is malformed.
     certificates: HashMap<Uuid, Option<Vec<u8>>>,
@@ -325,7 +325,7 @@ impl Walk<'_> {
                 Some(newest)
             };
             let Some(active) = active else { continue };
-            // The CAs may have signed only other versions, and another CA, which is checked later, the active one.
+            // These CAs may have signed only other versions. The CA of the active version is then checked later.
             let signer = active.attributes.signed_by.as_ref();
             let authority = signer.and_then(|signer| authorities.get(&signer.folded()));
             let Some((authority, signing)) = authority else {

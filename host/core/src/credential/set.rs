@@ -147,8 +147,7 @@ impl SetCredentials {
         Ok(shortest)
     }
 
-    /// Returns a result. If the value is too large, first checks that the caller may write: validation precedes this check, limits
-    /// follow it.
+    /// Returns a result. If it is the error for a value that is too large, first checks that the caller may write.
     async fn permit_too_large<T>(
         &self,
         caller: &Caller,

@@ -148,9 +148,9 @@ pub struct DueCredentials {
 }
 
 impl Credentials {
-    /// Returns the credentials that the caller may read and that are due within this many periods of 24 hours, or earlier. A
-    /// certificate is due when the first certificate of its chain expires: of its active version, or if that is earlier, its
-    /// latest version. Keeps the names of the first [`DUE_LISTED_MAX`] credentials with a selected time.
+    /// Returns the credentials that the caller may read and that are due within this many periods of 24 hours, or earlier. A certificate
+    /// is due when the first certificate in the chain of its active version expires, or its latest version if that is earlier. Keeps the
+    /// names of the first [`DUE_LISTED_MAX`] credentials with a selected time.
     pub async fn due(
         &self,
         caller: &Arc<Caller>,

@@ -80,7 +80,7 @@ pub struct StoredVersion {
     pub created_at: DateTime<Utc>,
     /// Its unencrypted attributes.
     pub attributes: VersionAttributes,
-    /// Value, parameters and metadata, encrypted.
+    /// Its content, encrypted.
     pub envelope: Envelope,
 }
 
@@ -339,7 +339,7 @@ impl Parameters {
         Self(fields)
     }
 
-    /// Parses what [`Parameters::to_json`] returned.
+    /// Parses the text of [`Parameters::to_json`].
     pub(crate) fn parse(json: &str) -> Result<Self, UseCaseError> {
         let fields = keywright_json::read(json);
         fields

@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// The stored versions. Versions are only decrypted and encrypted here, with a permit for their credential.
+/// The stored versions. Requests decrypt and encrypt versions only here, with a permit for their credential.
 #[derive(Clone)]
 pub struct VersionStore {
     /// Stores the credentials.

@@ -52,7 +52,7 @@ pub struct Lease {
 /// - the latest version of its credential, the newest that is not transitional, and the newest with a certificate
 /// - a transitional version
 /// - a version that signed an existing version
-/// - for each CA, the latest version of a credential that this CA signed
+/// - for each CA that signed versions of its credential, the latest of these versions
 ///
 /// If a method that writes fails, it has written nothing, unless the commit succeeded and its response was lost.
 #[async_trait]

@@ -58,7 +58,7 @@ pub struct KeyRecord {
     pub created_at: DateTime<Utc>,
 }
 
-/// The parameters to obtain a key. The names of the variants are those of the providers.
+/// The parameters to obtain a key. The variants are named like the providers.
 #[derive(Clone, Debug, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum KeyDerivation {

@@ -36,9 +36,9 @@ pub trait CredentialRepository: CredentialSearches + CertificateLists {
         name: &LookupName,
     ) -> Result<Option<CredentialName>, RepositoryError>;
 
-    /// Reads versions together with the permissions that control access to them, in one step: in one read transaction on the
-    /// calling thread, or in one round trip to a database server. Reads the actor's permissions on the paths, passes them to
-    /// `permits`, and reads the versions if that returns `true`.
+    /// Reads versions together with the permissions that control access to them, in one step: on one snapshot on the calling thread, or
+    /// in one round trip to a database server. Reads the actor's permissions on the paths, passes them to `permits`, and reads the
+    /// versions if that returns `true`.
     ///
     /// If no permission includes `read`, it reads only the credential's name. It reads no version of a credential whose
     /// stored name differs from the name in the request, even if only in casing. The duration therefore does not reveal
@@ -264,7 +264,7 @@ pub trait CertificateLists: Send + Sync {
     ) -> Result<(), RepositoryError>;
 }
 
-/// The number of elements of `moments` in [`CredentialRepository::credentials_by_expiry`].
+/// The number of elements of `moments` in [`CertificateLists::credentials_by_expiry`].
 pub const EXPIRY_MOMENTS: usize = 5;
 
 /// The numbers of credentials of one type, all with a certificate or all without.
@@ -304,7 +304,7 @@ pub struct NewVersion {
     pub attributes: VersionAttributes,
     /// The versions from which its value was derived. The envelope contains them, too.
     pub inputs: Vec<InputVersion>,
-    /// Value, parameters and metadata, encrypted.
+    /// Its content, encrypted.
     pub envelope: Envelope,
 }
 

@@ -96,7 +96,7 @@ impl InputParameters {
         Ok(inputs.find(|name| !is_named(name)))
     }
 
-    /// Returns the inputs of a call outside a server: those in `given`, by name, or else the examples.
+    /// Returns the inputs of a call outside a server: from `given`, by name, or else the examples.
     pub(crate) fn test_inputs(
         &self,
         parameters: &Parameters,

@@ -1,5 +1,4 @@
-//! Comparing two releases of a generator: what a server does with the credentials of the old release when the new release is
-//! configured.
+//! Comparing two releases of a generator: the effects on the credentials of the old release when the new release is configured.
 //!
 //! For each request, the old release generates a value. The same functions as in a server then converge or regenerate it with
 //! the new release, so a prediction equals the behavior of a server.

@@ -1,5 +1,5 @@
-//! A SQLite file that is open, the check that its path still names it, a snapshot that stays open while nothing is written, and the
-//! limit of the write-ahead log.
+//! An open SQLite file: the check that its path still names it, the snapshot that is held while nothing is written, and the limit of the
+//! write-ahead log.
 //!
 //! # The check
 //!

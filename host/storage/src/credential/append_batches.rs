@@ -119,8 +119,8 @@ impl AppendBatches {
     }
 }
 
-/// Returns whether a version may be added in a batch: its preconditions concern only its own credential, and any other
-/// transaction that depends on this credential also writes it, or derives a value from it, which may become stale.
+/// Returns whether a version may be added in a batch. Its preconditions then concern only its own credential. Any other transaction that
+/// depends on this credential also writes it, or derives a value from it, which may become stale.
 fn is_batched(addition: &Addition) -> bool {
     let version = &addition.version;
     let attributes = &version.attributes;

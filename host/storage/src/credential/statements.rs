@@ -1,4 +1,5 @@
-//! The SQL of credentials and their versions. The SQL of searches is in `find.rs`, and the SQL that adds versions in `append.rs`.
+//! The SQL of credentials and their versions. The SQL of searches is in `find/statements.rs`, and the SQL that adds versions in
+//! `append.rs`.
 
 use keywright_core::ports::SignedTypes;
 

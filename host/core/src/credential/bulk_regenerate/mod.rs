@@ -58,10 +58,9 @@ impl BulkRegenerateCredentials {
     /// is generated. A dry run ends after these checks, and fails like a real run that fails in them.
     ///
     /// One transaction writes all versions, after checking that their previous versions, the CA versions that signed them and the
-    /// versions of their inputs are unchanged. If one has changed, the selection is repeated, and only the affected values are generated again.
-    /// The last attempt no longer checks whether other credentials became part of the selection; with [`BulkOptions::keeps_going`],
-    /// credentials that have changed since the first attempt fail, and credentials whose CA or inputs have changed since the
-    /// previous attempt.
+    /// versions of their inputs are unchanged. If one has changed, the selection is repeated, and only the affected values are generated
+    /// again. The last attempt does not check whether other credentials became part of the selection. With [`BulkOptions::keeps_going`],
+    /// a credential fails in it if the credential has changed since the first attempt, or its CA or an input since it was read.
     ///
     /// The caller needs permission to write every selected credential; with [`BulkOptions::keeps_going`], credentials that it may
     /// not write fail. With [`BulkCriterion::SignedBy`], it also needs permission to read the CA and the selected CAs; and with

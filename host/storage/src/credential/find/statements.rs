@@ -1,5 +1,4 @@
-//! The SQL of searches by path, by a part of the name, by expiry, by the plugin that generated a version, and by the
-//! inputs of a version; and the SQL that counts credentials by type, and lists CAs with a transitional version.
+//! The SQL of searches, of counting credentials by type, and of listing CAs with a transitional version.
 
 /// The statements of a search, one for each way to search the names.
 pub(crate) struct ByNames {
