@@ -63,8 +63,8 @@ pub struct SandboxConfig {
     /// The value of `Retry-After` in responses to calls that are refused because of a full queue.
     #[serde(default)]
     pub retry_after_seconds: Number<1, 3_600, 1>,
-    /// Consecutive faults of a component (traps, exceeded deadlines, exceeded memory) in calls of one actor that open
-    /// its circuit for this actor.
+    /// Consecutive faults of a function of a component (traps, exceeded deadlines, exceeded memory) in calls of one actor that open
+    /// the component's circuit for this actor.
     #[serde(default)]
     pub faults_max: Number<1, 1_000_000, 5>,
     /// Seconds for which the circuit of a component stays open.

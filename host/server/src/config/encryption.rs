@@ -49,8 +49,8 @@ pub(crate) struct EncryptionConfig {
 pub(crate) struct RotationConfig {
     /// Whether this server rotates keys. `keywright keys rotate` ignores this setting.
     pub(crate) enabled: bool,
-    /// Number of versions to re-encrypt in one transaction; fewer if they exceed 16 MiB together. Other writers wait
-    /// until the transaction is complete.
+    /// Number of versions to re-encrypt between two pauses; fewer if they exceed 16 MiB together. They are written in transactions of
+    /// at most 200 versions, for which other writers wait.
     pub(crate) batch_versions: Number<1, 1_000, 200>,
     /// The pause after each batch, which keeps requests fast.
     pub(crate) pause_milliseconds: Number<0, 60_000, 10>,
