@@ -60,7 +60,7 @@ pub const ALTERNATIVE_NAMES_MAX: usize = 100;
 /// The limits that a request sets for a certificate body that an issuer signs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IssuanceRules {
-    /// The common name of the subject. A leaf may have the issuer's subject only if this is the issuer's common name.
+    /// The common name in the canonical parameters. A leaf may have the issuer's subject only if this is the issuer's common name.
     pub common_name: Option<String>,
     /// Whether the certificate may be a CA.
     pub may_be_authority: bool,
@@ -98,6 +98,16 @@ impl SigningUsages {
         (other.certificates || !self.certificates)
             && (other.revocation_lists || !self.revocation_lists)
             && (other.ocsp_responses || !self.ocsp_responses)
+    }
+
+    /// Returns these usages, and if the certificate may be a CA, those of every CA.
+    #[must_use]
+    pub fn with_those_of_authorities(self, may_be_authority: bool) -> Self {
+        Self {
+            certificates: self.certificates || may_be_authority,
+            revocation_lists: self.revocation_lists || may_be_authority,
+            ..self
+        }
     }
 }
 

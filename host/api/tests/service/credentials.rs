@@ -97,6 +97,25 @@ async fn a_plugin_that_extends_parameters_is_at_fault() {
             json!({"duration": 4_000_000_000_u64}),
             500,
         ),
+        (json!({"duration": "9"}), json!({"duration": 9}), 200),
+        (json!({"duration": "9"}), json!({"duration": 10}), 500),
+        (json!({"duration": "P9D"}), json!({"duration": 10}), 500),
+        (json!({"duration": 9.5}), json!({"duration": 10}), 500),
+        (
+            json!({"is_ca": true}),
+            json!({"is_ca": true, "key_usage": ["key_cert_sign", "crl_sign"]}),
+            200,
+        ),
+        (
+            json!({"is_ca": true}),
+            json!({"is_ca": true, "extended_key_usage": ["ocsp_signing"]}),
+            500,
+        ),
+        (
+            json!({"is_ca": true, "extended_key_usage": ["ocsp_signing"]}),
+            json!({"is_ca": true, "extended_key_usage": ["ocsp_signing"]}),
+            200,
+        ),
     ] {
         for credential_type in ["certificate", "wireguard"] {
             let mut parameters = requested.clone();

@@ -141,7 +141,7 @@ pub(super) async fn normalize(
         // The host converts text only if the plugin's schema declares a type.
         may_be_authority: requested.is_true(IS_CA) || requested.text(IS_CA) == Some("true"),
         signing_usages: signing_usages(&requested),
-        duration_days_max: duration_days(&requested),
+        duration_days_max: requested_duration_days(&requested),
     };
     let normalized = generator.normalize(requested).await?;
     let has_same_issuer = normalized.field(issuer_parameter) == issuer.as_ref();
@@ -261,10 +261,11 @@ impl Limits {
     }
 
     pub(super) fn include(&self, parameters: &Parameters) -> bool {
-        let has_usages =
-            self.may_be_authority || signing_usages(parameters).is_within(self.signing_usages);
+        let usages = self
+            .signing_usages
+            .with_those_of_authorities(self.may_be_authority);
         (self.may_be_authority || !parameters.is_true(IS_CA))
-            && has_usages
+            && signing_usages(parameters).is_within(usages)
             && duration_days(parameters) <= self.duration_days_max
     }
 }
@@ -274,6 +275,15 @@ impl Limits {
 pub(super) fn duration_days(parameters: &Parameters) -> u64 {
     let duration = parameters.field(DURATION).and_then(Value::as_u64);
     duration.unwrap_or(u64::from(DURATION_DAYS_MAX))
+}
+
+/// Returns the duration that a request allows, in days. It may be text, if the plugin's schema declares text.
+fn requested_duration_days(requested: &Parameters) -> u64 {
+    match requested.field(DURATION) {
+        None => u64::from(DURATION_DAYS_MAX),
+        Some(Value::String(text)) => text.parse().unwrap_or_default(),
+        Some(other) => other.as_u64().unwrap_or_default(),
+    }
 }
 
 fn malformed(generator: &dyn Generator) -> UseCaseError {

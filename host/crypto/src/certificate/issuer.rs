@@ -7,7 +7,7 @@ use std::sync::{
 };
 
 use keywright_core::{
-    certificate::{CertificateFacts, IssuanceRules, SigningUsages},
+    certificate::{CertificateFacts, IssuanceRules},
     ports::{CertificateIssuer, SigningError},
 };
 use keywright_der::{
@@ -253,12 +253,9 @@ fn has_subject_of_its_own(issuer: &Issuer, tbs: &TbsCertificate<'_>) -> bool {
 
 fn has_requested_signing_usages(issuer: &Issuer, tbs: &TbsCertificate<'_>) -> bool {
     let rules = &issuer.rules;
-    let requested = SigningUsages {
-        certificates: rules.may_be_authority || rules.signing_usages.certificates,
-        revocation_lists: rules.may_be_authority || rules.signing_usages.revocation_lists,
-        ..rules.signing_usages
-    };
-    facts::signing_usages(tbs).is_within(requested)
+    let requested = rules.signing_usages;
+    let allowed = requested.with_those_of_authorities(rules.may_be_authority);
+    facts::signing_usages(tbs).is_within(allowed)
 }
 
 fn extension<'a>(tbs: &'a TbsCertificate<'_>, oid: &Oid<'_>) -> Option<&'a X509Extension<'a>> {
