@@ -325,6 +325,9 @@ plain_http = true
     let text = text.replacen("[plugins]", registries, 1);
     let settings = "[resolver]\nsettings = { label = \"a\" }";
     let text = text.replacen("[resolver]", settings, 1);
+    let console = "[console]\nurl = \"https://a.example\"\nclient_id = \"c\"\n[authentication]\n\
+                   scopes_required = []\naudience = \"c\"";
+    let text = text.replacen("[authentication]", console, 1);
     let docker = layout.path("etc/keywright/docker.json");
     let login = r#"{"auths": {"registry.example.com": {"auth": "YWRhOnNlY3JldA=="}}}"#;
     fs::write(&docker, login).unwrap();
@@ -340,6 +343,7 @@ plain_http = true
     for expected in [
         "warning: authorization.enforced: ",
         "warning: authorization.permissions[0].actors: no caller can log in as \"keywright-admin\"",
+        "warning: console.client_id: no scope is required",
         "warning: encryption.keys[0].file: every user of this machine may",
         "warning: management.listen: is not a loopback address",
         "warning: registry.hosts[0].plain_http: sends the password unencrypted over the network",

@@ -167,6 +167,12 @@ impl AuthenticationConfig {
         }
     }
 
+    /// Returns whether an ID token of this client passes as an access token: its audience is the client, and it has no scopes.
+    pub(crate) fn accepts_id_tokens_of(&self, client: &str) -> bool {
+        let audience = self.audience.as_ref();
+        self.scopes_required.is_empty() && audience.is_none_or(|audience| audience == client)
+    }
+
     /// Checks that the console's users can log in. No request is sent, and no mistake is reported twice.
     pub(crate) fn check_login_provider(&self, findings: &mut Findings) {
         match self.provider_address() {

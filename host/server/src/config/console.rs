@@ -113,6 +113,11 @@ impl ConsoleConfig {
         if is_readable {
             findings.ok_or_report("console", self.settings(authentication));
         }
+        if authentication.accepts_id_tokens_of(&self.client_id) {
+            let what = "no scope is required and this client is an accepted audience, so the server also accepts ID tokens of \
+                        the console as access tokens; use another client for the console, or require a scope";
+            findings.warning("console.client_id", what);
+        }
         authentication.check_login_provider(findings);
     }
 }
