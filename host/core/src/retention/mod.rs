@@ -53,8 +53,10 @@ pub struct RetentionRun {
     /// The sequence of the last processed version of the first credential.
     after_sequence: i64,
     versions_deleted: u64,
-    /// Whether the search for the versions of a credential failed.
+    /// Whether a credential was skipped, because the search for its versions or their deletion failed.
     has_skipped: bool,
+    /// Whether the last deletion failed.
+    has_failed: bool,
 }
 
 /// The error of a step.
@@ -81,6 +83,7 @@ impl Retention {
             after_sequence: 0,
             versions_deleted: 0,
             has_skipped: false,
+            has_failed: false,
         }
     }
 
@@ -89,7 +92,8 @@ impl Retention {
     ///
     /// # Errors
     /// If the database fails; or if the audit trail can't be written, in which case the step deletes nothing. If only the search
-    /// for the versions of one credential fails, the run skips this credential.
+    /// for the versions of one credential or their deletion fails, the run skips this credential. It ends if the next deletion also
+    /// fails: if no version can be deleted, only few must be announced.
     pub async fn proceed(&self, run: &mut RetentionRun) -> Result<bool, RetentionError> {
         let Some(segment) = run.segments.front().cloned() else {
             return Ok(false);
@@ -128,12 +132,7 @@ impl Retention {
         let found = match searching.await {
             Ok(found) => found,
             Err(failure) => {
-                tracing::warn!(
-                    credential.name = credential.name.as_str(),
-                    error = &failure as &dyn std::error::Error,
-                    "retention skipped a credential"
-                );
-                run.skip(segment, credential);
+                run.skip(segment, credential, &failure);
                 return Ok(());
             }
         };
@@ -146,7 +145,17 @@ impl Retention {
                 limits: segment.limits,
                 version_ids: &version_ids,
             };
-            let deleted = self.delete_announced(threshold, &deletion).await?;
+            let deleted = match self.delete_announced(threshold, &deletion).await {
+                Err(RetentionError::Repository(failure @ RepositoryError::Query(_)))
+                    if !run.has_failed =>
+                {
+                    run.has_failed = true;
+                    run.skip(segment, credential, &failure);
+                    return Ok(());
+                }
+                deleted => deleted?,
+            };
+            run.has_failed = false;
             run.versions_deleted = run.versions_deleted.saturating_add(deleted);
         }
         run.advance_past(&found);
@@ -190,13 +199,23 @@ impl RetentionRun {
         self.versions_deleted
     }
 
-    /// Returns whether the run has skipped a credential because the search for its versions failed.
+    /// Returns whether the run has skipped a credential because the search for its versions or their deletion failed.
     pub fn has_skipped(&self) -> bool {
         self.has_skipped
     }
 
     /// Skips the first credential. The next step searches again, so that it fails if the whole database is unavailable.
-    fn skip(&mut self, segment: &PolicySegment, credential: &ExceedingCredential) {
+    fn skip(
+        &mut self,
+        segment: &PolicySegment,
+        credential: &ExceedingCredential,
+        failure: &RepositoryError,
+    ) {
+        tracing::warn!(
+            credential.name = credential.name.as_str(),
+            error = failure as &dyn std::error::Error,
+            "retention skipped a credential"
+        );
         self.exceeding.clear();
         self.after_sequence = 0;
         self.rest = Some(segment.names.after(&credential.name.folded()));
@@ -263,6 +282,8 @@ mod tests {
         skipped: Vec<i64>,
         /// The name of the credential whose versions can't be searched.
         unsearchable: &'static str,
+        /// The names of the credentials whose versions can't be deleted.
+        undeletable: &'static [&'static str],
         is_unavailable: bool,
         is_hanging: bool,
         is_trail_broken: bool,
@@ -352,7 +373,10 @@ mod tests {
             let is_deleted = |id: &&Uuid| !self.skipped.contains(&sequence_of(id));
             let deleted: Vec<Uuid> = version_ids.iter().filter(is_deleted).copied().collect();
             let index = usize::try_from(credential_id.as_u128()).unwrap();
-            let versions = &mut self.credentials.lock().unwrap()[index].1;
+            let (name, versions) = &mut self.credentials.lock().unwrap()[index];
+            if self.undeletable.contains(name) {
+                return Err(RepositoryError::Query("malformed page".into()));
+            }
             versions.retain(|sequence| !deleted.iter().any(|id| sequence_of(id) == *sequence));
             Ok(deleted)
         }
@@ -480,6 +504,24 @@ mod tests {
         let world = Arc::new(world);
         assert_eq!(run(&retention(&world, &["/*"])).await.unwrap(), 2);
         assert_eq!(world.recorded(), ["announced /a [1]", "announced /c [3]"]);
+    }
+
+    #[tokio::test]
+    async fn one_failed_deletion_is_skipped_and_two_in_a_row_end_the_run() {
+        for (undeletable, deleted, left) in [
+            (&["/b", "/d"][..], Some(2), vec!["/b", "/d"]),
+            (&["/b", "/c"], None, vec!["/b", "/c", "/d"]),
+        ] {
+            let mut world = world(&[("/a", 1..2), ("/b", 2..3), ("/c", 3..4), ("/d", 4..5)]);
+            world.undeletable = undeletable;
+            let world = Arc::new(world);
+            assert_eq!(run(&retention(&world, &["/*"])).await.ok(), deleted);
+            let credentials = world.credentials.lock().unwrap();
+            let kept = credentials
+                .iter()
+                .filter(|(_, versions)| !versions.is_empty());
+            assert_eq!(kept.map(|(name, _)| *name).collect::<Vec<_>>(), left);
+        }
     }
 
     #[test]
