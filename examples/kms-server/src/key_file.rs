@@ -1,7 +1,7 @@
 //! Encryption with a key in a file.
 
 use std::{
-    fs::{self, OpenOptions},
+    fs::{self, File, OpenOptions},
     io::{self, Write},
     os::unix::fs::OpenOptionsExt,
     path::Path,
@@ -68,7 +68,7 @@ impl KeyKeeper for KeyFile {
     }
 }
 
-/// Creates the key file. If another process creates it first, returns that process's key.
+/// Creates the key file. If another process creates it first, returns that process's key, or a part of it that is not yet complete.
 fn make(path: &Path) -> io::Result<Vec<u8>> {
     let mut key = vec![0; KEY_BYTES];
     rand::fill(&mut key).map_err(|_| io::Error::other("could not read random bytes"))?;
@@ -79,6 +79,11 @@ fn make(path: &Path) -> io::Result<Vec<u8>> {
             let mut file = opened?;
             file.write_all(&key)?;
             file.sync_all()?;
+            // Without its entry in the folder, the key would be lost with everything that it encrypts.
+            let folder = path
+                .parent()
+                .filter(|folder| !folder.as_os_str().is_empty());
+            File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
         }
     }
     Ok(key)

@@ -235,6 +235,7 @@ impl GenerateCredentials {
         inputs: &[ActiveInput<'_, '_>],
     ) -> Result<Option<CredentialVersion>, UseCaseError> {
         let Permitted {
+            caller,
             effective,
             generator,
             permit,
@@ -245,13 +246,18 @@ impl GenerateCredentials {
             return Ok(None);
         };
         let active = self.store.open(permit, active).await?;
+        if mode != WriteMode::Converge {
+            return Ok(Some(active));
+        }
         let stored = active.content.parsed_parameters()?;
+        // The plugin may normalize a copy of the stored parameters.
+        let stored_bytes = stored.as_ref().map_or(0, Parameters::memory_bytes);
+        caller.reserve_parameters(effective.parameters.memory_bytes() + 2 * stored_bytes)?;
         let base = BaseVersion::of(&active, stored.as_ref());
-        let is_kept = mode != WriteMode::Converge
-            || (is_signed_as_requested(&active, &effective.parameters, generator.as_ref())
-                && is_derived_from(&active.content.inputs, inputs)
-                && !self.has_new_issuer(permit, &active).await?
-                && is_generated_from(base, &effective.parameters, generator.as_ref()).await?);
+        let is_kept = is_signed_as_requested(&active, &effective.parameters, generator.as_ref())
+            && is_derived_from(&active.content.inputs, inputs)
+            && !self.has_new_issuer(permit, &active).await?
+            && is_generated_from(base, &effective.parameters, generator.as_ref()).await?;
         Ok(is_kept.then_some(active))
     }
 

@@ -140,8 +140,9 @@ impl BulkRegenerateCredentials {
         Err(UseCaseError::Contended)
     }
 
-    /// Checks that the caller may still write these credentials, and read these CAs and inputs. Generating may have taken long.
-    /// Other permissions don't matter: other users may change the caller's permissions elsewhere at any time.
+    /// Checks that the caller may still write these credentials, and read these CAs and inputs by the names in the parameters.
+    /// Generating may have taken long. Other permissions don't matter, not even those that the selection required: other users may
+    /// change the caller's permissions elsewhere at any time.
     async fn confirm(
         &self,
         caller: &Caller,
